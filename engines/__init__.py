@@ -1,0 +1,1 @@
+"""COMPUTE: bytes and arrays in, contracts out. No services, no environment."""

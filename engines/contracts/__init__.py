@@ -1,0 +1,1 @@
+"""What stages hand to each other: frozen, valid once built, free of services and models."""

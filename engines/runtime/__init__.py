@@ -1,0 +1,1 @@
+"""What all engine families share: sessions, model manifests, child processes."""
