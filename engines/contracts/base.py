@@ -61,3 +61,6 @@ class StageDocument(Contract):
     coverage: Coverage
     degraded: tuple[str, ...] = ()
     """Each entry says what was weaker than asked for, and why."""
+    reusable: bool = True
+    """False when a passing fault shaped it (a server that did not answer): it is published, but
+    the next run computes again instead of taking it for the answer."""

@@ -137,6 +137,3 @@ class ReasonDocument(StageDocument):
     anchors: tuple[Anchor, ...] = ()
     usage: ReasonUsage | None = None
     """None for an engine that costs nothing."""
-    reusable: bool = True
-    """False where a passing fault (server away, deadline, budget) made the answers weaker: such a
-    document is shown, never served again from a cache."""

@@ -68,4 +68,5 @@ class ListenParams(Contract):
     """Utterances below it are left out (and counted in the coverage's reason); those below 0.5
     are kept and flagged ``low_trust``."""
     device: Literal["cpu", "cuda"] = "cpu"
-    threads: int = Field(default=2, ge=1)
+    threads: int = Field(default=2, ge=1, exclude=True)
+    """Changes the time, not the result: no part of the recipe."""

@@ -1,0 +1,1 @@
+"""From sound to words and sound events: voice activity, recogniser, cross-checks."""
