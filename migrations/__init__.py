@@ -1,0 +1,1 @@
+"""Alembic migrations of the schema ``core``; run through ``tasks.store.migrate``."""

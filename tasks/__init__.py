@@ -1,0 +1,1 @@
+"""EFFECTS: one file per stage; read inputs, call an engine, write outputs."""

@@ -1,0 +1,1 @@
+"""The object store: key layout, the S3 adapter, content-addressed artifacts."""

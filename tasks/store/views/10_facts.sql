@@ -1,0 +1,126 @@
+-- The current, published facts: one view per kind, each with the fact's id, asset, and the stage
+-- run that first computed it.
+
+create or replace view reel.videos as
+select
+    video_id,
+    c.sha256,
+    bucket,
+    key,
+    case when published_at is null then observed_version_id else version_id end as version_id,
+    c.size_bytes,
+    container,
+    duration_s,
+    width,
+    height,
+    frame_count,
+    video_codec,
+    audio_codec,
+    verdict,
+    decoded_fraction,
+    v.first_seen_at,
+    published_at,
+    start_s,
+    problems,
+    current_run_id as run_id,
+    gone_at
+from core.videos v
+left join core.contents c on c.sha256 = coalesce(v.sha256, v.observed_sha256)
+where published_at is not null or verdict = 'refused';
+
+create or replace view reel.shots as
+select
+    fact_id, video_id, stage_run_id,
+    ordinal, start_frame, end_frame, method, score,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags
+from core.shots;
+
+create or replace view reel.keyframes as
+select
+    fact_id, video_id, stage_run_id,
+    shot_ordinal, frame, start_pts as pts, reason, energy, image_uri,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.keyframes;
+
+create or replace view reel.labels as
+select
+    fact_id, video_id, stage_run_id,
+    start_s, end_s, label, score, vocabulary, model,
+    start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.labels;
+
+create or replace view reel.utterances as
+select
+    fact_id, video_id, stage_run_id,
+    text, language, speaker, confidence, trust, no_speech_probability,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.utterances;
+
+-- Language, trust and no_speech_probability are those of the utterance that holds the word.
+create or replace view reel.words as
+select
+    fact_id, video_id, stage_run_id,
+    text, language, speaker, confidence, trust, no_speech_probability,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal,
+    utterance_id
+from core.words;
+
+create or replace view reel.texts as
+select
+    fact_id, video_id, stage_run_id,
+    text, confidence,
+    jsonb_build_object('x', box_x, 'y', box_y, 'w', box_w, 'h', box_h) as box,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal,
+    box_x, box_y, box_w, box_h
+from core.texts;
+
+create or replace view reel.actions as
+select
+    fact_id, video_id, stage_run_id,
+    granularity, label, score, keyframe_pts, parent_fact_id, person_track,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.actions;
+
+create or replace view reel.events as
+select
+    fact_id, video_id, stage_run_id,
+    type, subject, description, source, evidence,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.events;
+
+create or replace view reel.causal_edges as
+select
+    fact_id, video_id, stage_run_id,
+    scope, cause_type, effect_type, cause_event, effect_event, lag_s, cooccurrences, strength,
+    p_value, q_value, test, effective_n, counterfactual_delta, delta_low, delta_high, confidence,
+    placebo_rate, verdict,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal,
+    reason
+from core.causal_edges;
+
+create or replace view reel.answers as
+select
+    fact_id, video_id, stage_run_id,
+    task, kind, question, answer, claim, cites, verdict, engine, model, prompt, prompt_hash,
+    input_tokens, output_tokens, anchor_id,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.answers;
+
+create or replace view reel.contradictions as
+select
+    fact_id, video_id, stage_run_id,
+    fact_a, fact_b, kind, resolution,
+    start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+from core.contradictions;
+
+create or replace view reel.coverage as
+select
+    fact_id, video_id, stage_run_id,
+    stage, covered_s, skipped_s, trust, reason, degraded
+from core.coverage;
+
+create or replace view reel.embeddings as
+select
+    fact_id, video_id, stage_run_id,
+    sample_name, pts, start_s, model, model_revision, dimension, vector, ordinal
+from core.embeddings;
