@@ -123,6 +123,36 @@ class MotionPoint(Contract):
     luma: float = Field(ge=0, le=1)
 
 
+class SampleParams(Contract):
+    """Everything that changes what one decode pass gives."""
+
+    step_s: float = Field(default=0.25, gt=0)
+    """Finest distance between samples; the first frame at or after each multiple is taken."""
+    budget: int = Field(default=1200, ge=2)
+    """Most samples of one file; when it is full the step doubles and dull samples go."""
+    novelty_threshold: float = Field(default=0.08, gt=0, le=1)
+    """Change of any low-resolution cell that keeps a sample between the regular ones."""
+    fixed: bool = False
+    """True: the step is kept whatever the number of samples."""
+    long_edge: int = Field(default=1280, ge=16)
+    """Bound on the longer side of a sample in pixels; smaller pictures are not enlarged."""
+    chunk_s: float = Field(default=120.0, gt=0)
+    """Material between two checkpoints."""
+    threads: int = Field(default=0, ge=0)
+    """Decoder threads for the picture; 0: as many as the library thinks fit."""
+
+
+class ShotParams(Contract):
+    """Everything that changes which shots and keyframes are found."""
+
+    second_look: bool = True
+    """Let TransNetV2 judge the doubtful spans."""
+    threshold: float = Field(default=0.5, gt=0, lt=1)
+    keyframe_sensitivity: float = Field(default=0.5, gt=0, le=1)
+    """Higher finds more keyframes: the prominence a peak needs is ``1 - sensitivity`` times
+    the largest change energy of its shot."""
+
+
 class SampleDocument(StageDocument):
     """The result of the one decode pass.
 

@@ -1,10 +1,58 @@
 """What is seen: labels with spans, on-screen text, embeddings."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from engines.contracts.base import Contract, Fact, StageDocument
+
+DEFAULT_LABEL_MODEL = "efficientnet-lite0"
+
+
+class EmbedParams(Contract):
+    """Parameters of the stage ``embed``; all of them are part of its cache key."""
+
+    model: str = DEFAULT_LABEL_MODEL
+    """``efficientnet-lite0``, or the path of a directory with a CLIP or SigLIP model."""
+    classes: tuple[str, ...] = ()
+    """What a zero-shot model looks for; must be empty for a model with classes of its own."""
+    prompt: str = "a photo of {}"
+    """How a zero-shot model is asked for a class."""
+    backend: Literal["auto", "openvino", "onnxruntime", "torch", "tensorrt"] = "auto"
+    """``auto``: the fastest by measurement among those that give the reference's numbers."""
+    precision: Literal["f32", "bf16", "f16", "int8"] = "f32"
+    device: str = "cpu"
+    threads: int | None = Field(default=None, ge=1)
+    batch_size: int = Field(default=4, ge=1)
+    """Pictures per run. Small: beyond 8 rows the activations leave a CPU's cache (seen: 69
+    pictures per CPU second at 4 rows, 57 at 16)."""
+    enter_score: float = Field(default=0.4, gt=0, le=1)
+    """A label is reported where its probability comes to this in at least one sample ..."""
+    keep_score: float = Field(default=0.2, gt=0, le=1)
+    """... over the consecutive samples in which it stays above this."""
+    lone_score: float = Field(default=0.6, gt=0, le=1)
+    """What a label must reach that only one sample shows: most of those are noise."""
+
+
+class ReadTextParams(Contract):
+    """Parameters of the stage ``read_text``; all of them are part of its cache key."""
+
+    backend: Literal["openvino", "onnxruntime", "tensorrt"] = "openvino"
+    device: str = "cpu"
+    threads: int | None = Field(default=None, ge=1)
+    step_s: float = Field(default=1.0, gt=0)
+    """A picture that changed is read again after this time at the latest."""
+    onset_step_s: float = Field(default=0.5, gt=0)
+    """... and after this time where something appears suddenly."""
+    min_score: float = Field(default=0.6, ge=0, le=1)
+    """Lines whose best reading is below this are dropped."""
+    min_side: int = Field(default=640, ge=32)
+    max_side: int = Field(default=960, ge=32)
+    """Longer side of the picture in which lines are looked for; they are read at full size."""
+    unchanged: float = Field(default=8.0, ge=0)
+    """Largest cell difference, of 255, up to which two pictures are the same."""
+    onset: float = Field(default=40.0, ge=0)
+    """Largest cell difference, of 255, from the previous sample that counts as sudden."""
 
 
 class Label(Fact):

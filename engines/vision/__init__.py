@@ -1,0 +1,1 @@
+"""What is seen in sampled pictures: labels, embeddings, on-screen text."""
