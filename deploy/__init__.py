@@ -1,0 +1,1 @@
+"""How Reelgraph is deployed: the embedded stack, container images and cluster manifests."""
