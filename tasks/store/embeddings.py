@@ -147,5 +147,5 @@ def index_name(model_revision: str, dimension: int) -> str:
 
 def _raw(connection: Connection) -> PsycopgConnection[tuple[object, ...]]:
     raw = connection.connection.driver_connection
-    assert isinstance(raw, PsycopgConnection)  # noqa: S101
+    assert isinstance(raw, PsycopgConnection)
     return raw

@@ -135,9 +135,13 @@ as $$
         )
     ),
     scored as (
-        -- 0.5 to 1 for whole words, below 0.5 for a near miss.
+        -- Whole words: 0.75 to 1 in what was seen or heard, 0.5 to 0.75 in what was made of it (an
+        -- answer that quotes a sentence must not stand above the sentence). Below 0.5: near misses.
         select matched, fact_id, video_id, start_s, end_s, snippet,
-            (0.5 + 0.25 * rank + 0.25 * word_similarity(query, snippet))::double precision as score
+            (
+                case when matched in ('event', 'answer') then 0.5 else 0.75 end
+                + 0.125 * rank + 0.125 * word_similarity(query, snippet)
+            )::double precision as score
         from exact
         union all
         select near.* from near

@@ -1,0 +1,1 @@
+"""WHEN: the DAG, its triggers and the command line."""

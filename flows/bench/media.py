@@ -1,0 +1,198 @@
+"""The media engine beside the plain ways of doing the same, in one process.
+
+The limit of the ratios is a decode of every frame that throws the pictures away, with the
+library's automatic threading: what ``ffmpeg -f null`` does. Where an ``ffmpeg`` program is on the
+PATH it is measured in the same rounds and shown. Figures are CPU seconds (this process and its
+children), medians over rounds in which all ways take turns, so that a busy machine slows all alike.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from typing import Final
+
+import numpy as np
+
+from engines.contracts.media import SampleParams, ShotParams
+from engines.media.probe import probe
+from engines.media.sample import decode
+from engines.media.shots import detect
+from flows.bench import BenchReport, BenchRow
+from flows.bench import media_ways as ways
+from flows.bench.media_clips import repeat_clip, write_clip
+from flows.bench.media_memory import memory_row
+from flows.bench.media_shots import shot_rows
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+_SIZE: Final = (1280, 720)
+_SECONDS: Final = 10
+_LONG: Final = 9
+_ROUNDS: Final = 5
+
+
+def run_media_bench(*, corpus: Path | None = None, rounds: int = _ROUNDS) -> BenchReport:
+    """Measure everything; a few minutes.
+
+    Args:
+        corpus: the shared corpus, for real takes in the shot set; None looks beside the
+            checkout and does with drawn takes where there is none.
+        rounds: measurements of each way.
+    """
+    if corpus is None:
+        beside = CHECKOUT.parent / "shared" / "corpus"
+        corpus = beside if beside.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="reelgraph-bench-") as name:
+        folder = Path(name)
+        rows = _speed_rows(folder, rounds)
+        rows += shot_rows(corpus, folder, videos=16, takes=24)
+        rows.append(memory_row(folder))
+    return BenchReport(rows=tuple(rows))
+
+
+def run() -> BenchReport:
+    """All rows of ``bench media``."""
+    return run_media_bench()
+
+
+def _cpu_s() -> float:
+    own, children = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def _take_turns(named: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median ratio of each way's CPU time to that of ``limit`` in the same round."""
+    for way in named.values():
+        way()
+    ratios: dict[str, list[float]] = {name: [] for name in named}
+    for _ in range(rounds):
+        spent = {}
+        for name, way in named.items():
+            start = _cpu_s()
+            way()
+            spent[name] = _cpu_s() - start
+        for name, seconds in spent.items():
+            ratios[name].append(seconds / spent["limit"])
+    return {name: statistics.median(values) for name, values in ratios.items()}
+
+
+def _row(
+    name: str,
+    path: Path,
+    named: dict[str, Callable[[], object]],
+    must: float,
+    rounds: int,
+    **more: float | str | bool,
+) -> BenchRow:
+    """Measure the ways beside the limit; ``ours`` must stay below ``must``."""
+    named = {"limit": partial(ways.limit_decode, path), **named}
+    if ways.ffmpeg_program() is not None:
+        named["ffmpeg_null"] = partial(ways.ffmpeg_decode, path)
+    ratios = _take_turns(named, rounds)
+    exact = bool(more.get("exact", True))
+    return BenchRow(
+        name=name,
+        figures={**{k: round(v, 3) for k, v in ratios.items()}, **more},
+        must=f"ours <= {must:g} of the limit" + (", exact" if "exact" in more else ""),
+        holds=ratios["ours"] <= must and exact,
+    )
+
+
+def _speed_rows(folder: Path, rounds: int) -> list[BenchRow]:
+    rows = []
+    for codec in ("libx264", "libx265"):
+        short = write_clip(folder / f"{codec}.mp4", codec, _SIZE, _SECONDS)
+        long = repeat_clip(short, folder / f"{codec}_long.mp4", _LONG)
+        if codec == "libx264":
+            rows += _decode_rows(short, rounds)
+            rows += _shot_speed_rows(short, rounds)
+        rows += _sampling_rows(codec.removeprefix("lib"), short, long, rounds)
+    return rows
+
+
+def _decode_rows(path: Path, rounds: int) -> list[BenchRow]:
+    return [
+        _row(
+            "decode every frame",
+            path,
+            {
+                "naive": partial(ways.naive_decode, path),
+                "ours": partial(ways.engine_decode, path),
+            },
+            1.05,
+            rounds,
+        ),
+        _row(
+            "every frame as RGB",
+            path,
+            {"naive": partial(ways.naive_rgb, path), "ours": partial(ways.engine_rgb, path)},
+            1.35,
+            rounds,
+        ),
+    ]
+
+
+def _sampling_rows(codec: str, short: Path, long: Path, rounds: int) -> list[BenchRow]:
+    rows = []
+    for step_s, must, path in ((1.0, 0.65, short), (10.0, 0.25, long), (30.0, 0.12, long)):
+        found = ways.indexed_samples(path, step_s)
+        linear = ways.linear_samples(path, set(found))
+        exact = set(found) == set(linear) and all(
+            np.array_equal(found[p], linear[p]) for p in found
+        )
+        rows.append(
+            _row(
+                f"one sample each {step_s:g} s at {ways.SMALL}, {codec}",
+                path,
+                {
+                    "naive": partial(ways.naive_samples, path, step_s),
+                    "ours": partial(ways.indexed_samples, path, step_s),
+                },
+                must,
+                max(2, rounds // 2) if path is long else rounds,
+                samples=len(found),
+                exact=exact,
+            )
+        )
+    return rows
+
+
+def _one_pass(path: Path, folder: Path) -> None:
+    params = SampleParams(step_s=1.0, fixed=True, long_edge=ways.SMALL)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        out = Path(name)
+        document = decode(path, probe(path), params, out)
+        detect(document, out, ShotParams(second_look=False))
+
+
+def _two_passes(path: Path) -> None:
+    ways.scenedetect_starts(path, "content")
+    ways.naive_samples(path, 1.0)
+
+
+def _shot_speed_rows(path: Path, rounds: int) -> list[BenchRow]:
+    silent = repeat_clip(path, path.with_name("silent.mp4"), 1, sound=False)
+    return [
+        _row(
+            "shots and samples in one pass",
+            silent,
+            {
+                "naive_two_passes": partial(_two_passes, silent),
+                "ours": partial(_one_pass, silent, path.parent),
+            },
+            1.25,
+            rounds,
+        ),
+        _row(
+            "shot detection alone",
+            silent,
+            {
+                "pyscenedetect_content": partial(ways.scenedetect_starts, silent, "content"),
+                "ours": partial(ways.engine_signals, silent),
+            },
+            1.20,
+            rounds,
+        ),
+    ]
