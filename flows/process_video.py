@@ -20,7 +20,7 @@ from tasks.read_text import read_screen_text
 from tasks.reason import answer_questions
 from tasks.recipe import code_version, params_hash
 from tasks.run import open_run
-from tasks.sample import sample_asset
+from tasks.sample import sample_asset, tracks
 from tasks.shots import detect_shots
 
 NO_PICTURE = "the file has no picture"
@@ -61,7 +61,8 @@ def process_video(
 
         place = Placement()
         looks = FanOut(run, ending, place)
-        if "samples.zip" in sample.outputs:
+        found = tracks(sample)
+        if found.picture:
             looks.start(detect_shots, sample=sample, params=params.shots)
             looks.start(embed_samples, sample=sample, params=params.embed)
             looks.start(read_screen_text, sample=sample, params=params.read_text)
@@ -70,7 +71,7 @@ def process_video(
         else:
             for stage in ("shots", "embed", "read_text", "pose", "actions"):
                 looks.skip(stage, NO_PICTURE)
-        if "audio.npy" in sample.outputs:
+        if found.sound:
             looks.start(listen_to_asset, probe=probe, sample=sample, params=params.listen)
         else:
             looks.skip("listen", NO_SOUND)

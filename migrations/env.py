@@ -25,7 +25,7 @@ MIGRATION_LOCK = 0x7265656C
 LOCK_TIMEOUT = "10s"
 WAIT_FOR_OTHERS = "300s"
 
-assert fact_tables.shots.metadata is metadata, "the fact tables must be registered"  # noqa: S101
+assert fact_tables.shots.metadata is metadata, "the fact tables must be registered"
 
 
 def include_name(name: str | None, type_: str, parent_names: Any) -> bool:

@@ -2,9 +2,11 @@
 
 from prefect import task
 
-from engines.contracts.media import SampleParams
+from engines.contracts.base import Contract
+from engines.contracts.media import SampleDocument, SampleParams
 from engines.media.describe import describe
 from tasks.fetch import Content
+from tasks.resources import get_resources
 from tasks.run import Run
 from tasks.stage import TASK_OPTIONS, Stage, StageRef, run_stage
 
@@ -31,3 +33,17 @@ def sample_asset(run: Run, content: Content, probe: StageRef, params: SamplePara
     """Run the stage for one video."""
     inputs = {"content": content.sha256, "probe": probe.document}
     return run_stage(STAGE, run, inputs, params, describe())
+
+
+class Tracks(Contract):
+    """What there is to look at and to listen to."""
+
+    picture: bool
+    sound: bool
+
+
+def tracks(sample: StageRef) -> Tracks:
+    """What the decode pass found; a stage with nothing to work on is skipped."""
+    path = get_resources().artifacts.local(sample.document)
+    document = SampleDocument.model_validate_json(path.read_bytes())
+    return Tracks(picture=bool(document.samples), sound=document.audio is not None)
