@@ -20,7 +20,7 @@ select
     decoded_fraction,
     v.first_seen_at,
     published_at,
-    start_s,
+    start_s as origin_s,
     problems,
     current_run_id as run_id,
     gone_at

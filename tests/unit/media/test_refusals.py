@@ -42,8 +42,7 @@ KINDS: dict[str, type[RefusedError]] = {
 def test_hostile_files_are_refused_with_their_reason(name: str, tmp_path: Path) -> None:
     path = hostile.REFUSED[name](tmp_path)
     with pytest.raises(RefusedError) as caught:
-        probed = probe(path)
-        decode(path, probed, SampleParams(), tmp_path / "out")
+        decode(path, probe(path), SampleParams(), tmp_path / "out")
     assert isinstance(caught.value, KINDS.get(name, RefusedError))
     assert "\n" not in str(caught.value)
 

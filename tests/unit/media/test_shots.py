@@ -92,8 +92,9 @@ def test_wipes_by_their_moving_front(kind: str, tmp_path: Path, decoded: Decode)
         "up": 1 - yy / 180,
         "circle": np.hypot(xx - 160, yy - 90) / 184,
     }[kind]
-    for i in range(20):
-        frames.append(np.where((place < (i + 1) / 21)[..., None], after[i], before[40 + i]))
+    frames += [
+        np.where((place < (i + 1) / 21)[..., None], after[i], before[40 + i]) for i in range(20)
+    ]
     frames += after[20:]
     found = _shots(decoded, tmp_path / "w.mp4", frames)
     (start,) = _starts(found)
