@@ -9,9 +9,11 @@ import ast
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from pydantic import Field, JsonValue
 
 from engines.contracts.base import Contract
 from engines.errors import CacheKeyError
+from tasks.settings import get_settings
 
 _PARSER = threading.Lock()
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -85,15 +88,32 @@ def code_version(packages: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for package in sorted(packages):
         for path in _sources(package):
-            # CPython 3.11 keeps the parser's recursion depth per process: two threads that parse
-            # at a time get a SystemError.
-            with _PARSER:
-                tree = ast.parse(path.read_bytes())
-            for node in ast.walk(tree):
-                _drop_docstring(node)
-            digest.update(package.encode() + b"\0" + path.name.encode() + b"\0")
-            digest.update(ast.dump(tree).encode())
+            digest.update(f"{package}\0{path.name}\0{_tree_hash(path.read_bytes())}\0".encode())
     return digest.hexdigest()[:16]
+
+
+def _tree_hash(source: bytes) -> str:
+    """Hash of a module's syntax tree without docstrings, remembered on disk by its bytes.
+
+    Parsing all of our code takes a second, as long as everything else that a run does before its
+    first stage.
+    """
+    known = get_settings().home / "cache" / "code" / hashlib.sha256(source).hexdigest()
+    with suppress(OSError):
+        return known.read_text()
+    # CPython 3.11 keeps the parser's recursion depth per process: two threads that parse at a
+    # time get a SystemError.
+    with _PARSER:
+        tree = ast.parse(source)
+    for node in ast.walk(tree):
+        _drop_docstring(node)
+    found = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    with suppress(OSError):
+        known.parent.mkdir(parents=True, exist_ok=True)
+        temporary = known.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        temporary.write_text(found)
+        temporary.replace(known)
+    return found
 
 
 def _sources(package: str) -> list[Path]:
