@@ -146,11 +146,15 @@ class ShotParams(Contract):
     """Everything that changes which shots and keyframes are found."""
 
     second_look: bool = True
-    """Let TransNetV2 judge the doubtful spans."""
+    """Let TransNetV2 judge what the signals cannot settle."""
     threshold: float = Field(default=0.5, gt=0, lt=1)
-    keyframe_sensitivity: float = Field(default=0.5, gt=0, le=1)
-    """Higher finds more keyframes: the prominence a peak needs is ``1 - sensitivity`` times
-    the largest change energy of its shot."""
+    """Probability from which TransNetV2 is believed."""
+    max_windows: int = Field(default=400, ge=0)
+    """Most windows of 50 frames for the second look, about a CPU second each; the rest of the
+    doubtful spans stays as the signals say, and the document says so."""
+    keyframe_sensitivity: float = Field(default=0.5, gt=0, lt=1)
+    """Higher finds more keyframes: a peak needs a prominence of ``1 - sensitivity`` of the
+    largest change energy of its shot."""
 
 
 class SampleDocument(StageDocument):
@@ -160,8 +164,8 @@ class SampleDocument(StageDocument):
     ``audio`` (npy int16 [channels <= 2, n] at 16 kHz, sample 0 at ``audio_start_pts`` / 16000 s,
     gaps filled with zeros), ``signals`` (npz-free npy float32 [num_frames, k], see
     ``signal_names``), ``pts`` (npy int64 [num_frames + 1], the last entry is the end),
-    ``thumbs`` (npy uint8 [m, 27, 48, 3] RGB of the spans that need a second look) with their
-    frame numbers in ``thumb_frames`` (npy int64 [m]).
+    ``thumbs`` (npy uint8 [m, 27, 48, 3] RGB, coded orientation, of the spans that need a second
+    look) with their frame numbers in ``thumb_frames`` (npy int64 [m], rising).
     """
 
     media: MediaInfo
@@ -172,6 +176,8 @@ class SampleDocument(StageDocument):
     samples: tuple[Sample, ...]
     sample_step_s: float
     signal_names: tuple[str, ...]
+    slow_lag: int = 20
+    """Frames between the two pictures that the signals ending in ``_slow`` compare."""
     audio_start_pts: int = 0
     """First sample of the ``audio`` blob on the asset clock, in 1/16000 s."""
     audio_gaps: tuple[tuple[float, float], ...] = ()
@@ -215,9 +221,9 @@ class ShotsDocument(StageDocument):
 
 
 class Inspection(Contract):
-    """What ``reelgraph inspect`` prints."""
+    """What ``reelgraph inspect`` prints; ``media`` is None for a file that was refused."""
 
-    media: MediaInfo
+    media: MediaInfo | None
     video: "InspectedVideo | None"
     audio: AudioStream | None
     shots: tuple["InspectedShot", ...]

@@ -22,10 +22,9 @@ from engines.media.shots import detect
 from flows.bench import BenchReport, BenchRow
 from flows.bench import media_ways as ways
 from flows.bench.media_clips import repeat_clip, write_clip
-from flows.bench.media_memory import memory_row
+from flows.bench.media_memory import memory_rows
 from flows.bench.media_shots import shot_rows
 
-CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _SIZE: Final = (1280, 720)
 _SECONDS: Final = 10
 _LONG: Final = 9
@@ -36,24 +35,20 @@ def run_media_bench(*, corpus: Path | None = None, rounds: int = _ROUNDS) -> Ben
     """Measure everything; a few minutes.
 
     Args:
-        corpus: the shared corpus, for real takes in the shot set; None looks beside the
-            checkout and does with drawn takes where there is none.
+        corpus: the shared corpus, for real takes in the shot set; drawn ones alone without it.
         rounds: measurements of each way.
     """
-    if corpus is None:
-        beside = CHECKOUT.parent / "shared" / "corpus"
-        corpus = beside if beside.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="reelgraph-bench-") as name:
         folder = Path(name)
         rows = _speed_rows(folder, rounds)
-        rows += shot_rows(corpus, folder, videos=16, takes=24)
-        rows.append(memory_row(folder))
+        rows += shot_rows(corpus, folder, videos=16, takes=22)
+        rows += memory_rows(folder)
     return BenchReport(rows=tuple(rows))
 
 
-def run() -> BenchReport:
+def run(corpus: Path | None = None) -> BenchReport:
     """All rows of ``bench media``."""
-    return run_media_bench()
+    return run_media_bench(corpus=corpus)
 
 
 def _cpu_s() -> float:

@@ -1,0 +1,284 @@
+"""From the state at the end of the decode pass to the document and its blobs."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.contracts.base import Coverage
+from engines.contracts.media import (
+    AudioStream,
+    MediaProbe,
+    Problem,
+    Sample,
+    SampleDocument,
+    Verdict,
+    VideoStream,
+)
+from engines.errors import EncryptedError, NothingDecodedError
+from engines.media.doubt import doubtful_frames
+from engines.media.limits import RAW_DEMUXERS
+from engines.media.onepass import OnePass
+from engines.media.signals import SIGNAL_NAMES, THUMB_SHAPE
+from engines.media.sound import RATE_HZ, save_npy
+from engines.media.structure import Structure
+from engines.media.workspace import Workspace
+
+_VARIABLE_SHARE = 0.01
+_VARIABLE_STEP = 0.1
+_END_TOLERANCE_S = 0.5
+_MAX_NAMED_SPANS = 50
+_PARTIAL = frozenset({"damaged", "truncated", "stopped", "no_picture", "no_sound"})
+_MOTION = SIGNAL_NAMES.index("change1")
+
+Int64Array = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+
+def assemble(
+    one: OnePass, probe: MediaProbe, structure: Structure, workspace: Workspace
+) -> SampleDocument:
+    """The document of a finished pass.
+
+    Raises:
+        NothingDecodedError: neither a picture nor sound came out.
+        EncryptedError: the same, of a file with encrypted samples.
+    """
+    for name in ("pts", "signals", "thumbs", "pictures", "sound"):
+        workspace.file(name).flush()
+    pts = _read_pts(one, workspace)
+    video = _video(one, probe, pts)
+    audio = _audio(one, probe)
+    if video is None and audio is None:
+        _refuse_nothing(one, structure)
+    start_s = one.start_s
+    end_s = _end_s(one, audio)
+    problems = _problems(one, probe, structure, end_s)
+    verdict: Verdict = "partial" if any(p.code in _PARTIAL for p in problems) else "complete"
+    base = one.video_clock.time_base
+    return SampleDocument(
+        coverage=_coverage(one, probe, start_s, end_s, problems),
+        media=probe.media.model_copy(
+            update={"duration_s": max(0.0, end_s - start_s), "start_s": start_s}
+        ),
+        video=video,
+        audio=audio,
+        time_base_num=base.numerator,
+        time_base_den=base.denominator,
+        samples=_samples(one, workspace),
+        sample_step_s=one.sampler.current_step_s,
+        signal_names=SIGNAL_NAMES,
+        slow_lag=one.slow_lag,
+        audio_start_pts=one.sound.start or 0,
+        audio_gaps=tuple(one.sound.gaps),
+        problems=tuple(problems),
+        verdict=verdict,
+    )
+
+
+def _refuse_nothing(one: OnePass, structure: Structure) -> None:
+    if structure.encrypted:
+        msg = "the samples are encrypted and no key is given"
+        raise EncryptedError(msg)
+    reason = one.damage.stopped or f"{one.damage.packets} damaged packets"
+    msg = f"not one picture or sample of sound decodes ({reason})"
+    raise NothingDecodedError(msg)
+
+
+def _read_pts(one: OnePass, workspace: Workspace) -> Int64Array:
+    """int64 [num_frames + 1]: the frames' times and the end of the last one."""
+    pts = np.fromfile(workspace.path("pts"), dtype=np.int64)
+    return np.append(pts, one.video_clock.end) if len(pts) else pts
+
+
+def _is_variable(pts: Int64Array) -> bool:
+    """Whether more than one frame in a hundred lasts a tenth longer or shorter than usual."""
+    steps = np.diff(pts[:-1])
+    if len(steps) == 0:
+        return False
+    usual = float(np.median(steps))
+    odd = np.abs(steps - usual) > max(1.5, _VARIABLE_STEP * usual)
+    return bool(odd.mean() > _VARIABLE_SHARE)
+
+
+def _video(one: OnePass, probe: MediaProbe, pts: Int64Array) -> VideoStream | None:
+    if probe.video is None or one.num_frames == 0:
+        return None
+    clock = one.video_clock
+    raw = bool(set(probe.media.container.split(",")) & RAW_DEMUXERS)
+    return probe.video.model_copy(
+        update={
+            "frames_decoded": one.num_frames,
+            "first_pts": int(pts[0]),
+            "last_pts": int(pts[-2]),
+            "time_estimated": raw or clock.estimated > 0,
+            "variable_rate": _is_variable(pts),
+        }
+    )
+
+
+def _audio(one: OnePass, probe: MediaProbe) -> AudioStream | None:
+    if probe.audio is None or one.sound.start is None:
+        return None
+    return probe.audio.model_copy(
+        update={
+            "start_s": one.sound.start / RATE_HZ,
+            "duration_s": one.sound.decoded_s,
+        }
+    )
+
+
+def _end_s(one: OnePass, audio: AudioStream | None) -> float:
+    ends = []
+    if one.num_frames:
+        ends.append(float(one.video_clock.end * one.video_clock.time_base))
+    if audio is not None and one.sound.start is not None:
+        ends.append((one.sound.start + one.sound.written) / RATE_HZ)
+    return max(ends, default=0.0)
+
+
+def _problems(one: OnePass, probe: MediaProbe, structure: Structure, end_s: float) -> list[Problem]:
+    problems = [p for p in probe.problems if p.code != "truncated"]
+    if structure.truncated and not _all_there(one, probe):
+        problems.append(Problem(code="truncated", message=structure.truncated, start_s=end_s))
+    problems += _damage(one)
+    if one.damage.stopped:
+        problems.append(Problem(code="stopped", message=one.damage.stopped, start_s=end_s))
+    problems += _silent_streams(one, probe)
+    clock = one.video_clock
+    if clock.repaired or one.audio_clock.epoch or clock.epoch:
+        problems.append(
+            Problem(
+                code="times_repaired",
+                message=f"{clock.repaired} frame times did not rise, "
+                f"{max(clock.epoch, one.audio_clock.epoch)} steps back of the clock",
+            )
+        )
+    declared = probe.media.declared_duration_s
+    found = end_s - one.start_s
+    if declared is not None and abs(declared - found) > max(_END_TOLERANCE_S, 0.05 * found):
+        problems.append(
+            Problem(
+                code="duration_differs",
+                message=f"the header says {declared:.3f} s, {found:.3f} s decode",
+            )
+        )
+    return problems
+
+
+def _silent_streams(one: OnePass, probe: MediaProbe) -> list[Problem]:
+    """Chosen streams of which nothing decoded; one without any data is merely empty."""
+    found = []
+    if probe.video is not None and one.num_frames == 0:
+        empty = probe.video.stream_index not in one.seen_streams
+        code = "empty_stream" if empty else "no_picture"
+        found.append(Problem(code=code, message="not one picture decodes"))
+    if probe.audio is not None and one.sound.start is None:
+        empty = probe.audio.stream_index not in one.seen_streams
+        code = "empty_stream" if empty else "no_sound"
+        found.append(Problem(code=code, message="not one sample of sound decodes"))
+    return found
+
+
+def _all_there(one: OnePass, probe: MediaProbe) -> bool:
+    """Whether as many frames decoded as the header counts: then the missing tail held none."""
+    declared = probe.video.frames_declared if probe.video else None
+    return declared is not None and one.num_frames >= declared and one.damage.packets == 0
+
+
+def _damage(one: OnePass) -> list[Problem]:
+    damage = one.damage
+    if not damage.packets:
+        return []
+    message = f"{damage.packets} damaged packets in the whole file"
+    if not damage.spans:
+        return [Problem(code="damaged", message=message)]
+    return [
+        Problem(code="damaged", message=message, start_s=start, end_s=end)
+        for start, end in damage.spans[:_MAX_NAMED_SPANS]
+    ]
+
+
+def _coverage(
+    one: OnePass, probe: MediaProbe, start_s: float, end_s: float, problems: list[Problem]
+) -> Coverage:
+    damaged = min(sum(e - s for s, e in one.damage.spans), max(0.0, end_s - start_s))
+    codes = {p.code for p in problems}
+    declared = probe.media.declared_duration_s
+    missing = 0.0
+    if codes & {"truncated", "stopped"} and declared is not None:
+        missing = max(0.0, declared - (end_s - start_s))
+    reasons = [p.message for p in problems if p.code in _PARTIAL]
+    return Coverage(
+        covered_s=max(0.0, end_s - start_s - damaged),
+        skipped_s=damaged + missing,
+        reason="; ".join(dict.fromkeys(reasons))[:500] or None,
+    )
+
+
+def _samples(one: OnePass, workspace: Workspace) -> tuple[Sample, ...]:
+    motion = np.fromfile(workspace.path("signals"), dtype=np.float32)
+    motion = motion.reshape(-1, len(SIGNAL_NAMES))[:, _MOTION]
+    return tuple(
+        Sample(
+            name=sample_name(c.frame),
+            frame=c.frame,
+            pts=c.pts,
+            end_pts=c.end_pts,
+            motion=float(motion[c.frame]),
+            sharpness=c.sharpness,
+        )
+        for c in one.sampler.kept
+    )
+
+
+def sample_name(frame: int) -> str:
+    """Entry of the archive for a frame; names sort by time."""
+    return f"{frame:08d}.jpg"
+
+
+def write_blobs(one: OnePass, workspace: Workspace, out_dir: Path) -> None:
+    """Write samples.zip, pts.npy, signals.npy, thumbs.npy, thumb_frames.npy and audio.npy."""
+    with (
+        zipfile.ZipFile(out_dir / "samples.zip", "w", zipfile.ZIP_STORED) as archive,
+        workspace.path("pictures").open("rb") as pictures,
+    ):
+        for candidate in one.sampler.kept:
+            pictures.seek(candidate.offset)
+            # A fixed date: the same pictures give the same bytes, and so the same hash.
+            entry = zipfile.ZipInfo(sample_name(candidate.frame), (1980, 1, 1, 0, 0, 0))
+            archive.writestr(entry, pictures.read(candidate.size))
+    pts = _read_pts(one, workspace)
+    np.save(out_dir / "pts.npy", pts)
+    signals = np.fromfile(workspace.path("signals"), dtype=np.float32)
+    signals = signals.reshape(-1, len(SIGNAL_NAMES))
+    np.save(out_dir / "signals.npy", signals)
+    _write_thumbs(doubtful_frames(signals, one.slow_lag), workspace, out_dir)
+    save_npy(workspace.path("sound"), out_dir / "audio.npy", one.sound.channels)
+
+
+def _write_thumbs(frames: Int64Array, workspace: Workspace, out_dir: Path) -> None:
+    """Copy the thumbnails of these frames; block by block, for a file of hours."""
+    np.save(out_dir / "thumb_frames.npy", frames)
+    size = int(np.prod(THUMB_SHAPE))
+    header = {"descr": "|u1", "fortran_order": False, "shape": (len(frames), *THUMB_SHAPE)}
+    with (
+        (out_dir / "thumbs.npy").open("wb") as out,
+        workspace.path("thumbs").open("rb") as thumbs,
+    ):
+        np.lib.format.write_array_header_1_0(out, header)
+        for first, last in runs(frames):
+            for start in range(first, last, 4096):
+                thumbs.seek(start * size)
+                out.write(thumbs.read((min(last, start + 4096) - start) * size))
+
+
+def runs(frames: Int64Array) -> list[tuple[int, int]]:
+    """Rising frame numbers as half-open runs."""
+    if len(frames) == 0:
+        return []
+    breaks = np.flatnonzero(np.diff(frames) != 1)
+    starts = np.concatenate([frames[:1], frames[breaks + 1]])
+    ends = np.concatenate([frames[breaks], frames[-1:]]) + 1
+    return [(int(a), int(b)) for a, b in zip(starts, ends, strict=True)]

@@ -1,0 +1,150 @@
+"""Packet by packet through a container: one bad packet costs itself, not the rest of the file."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import av
+from av.audio.frame import AudioFrame
+from av.audio.stream import AudioStream
+from av.container import InputContainer
+from av.packet import Packet
+from av.stream import Discard, Stream
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from engines.media.limits import MediaLimits
+from engines.media.streams import open_decoder, time_base_of
+
+_DEMUX_RETRIES = 20
+_MERGE_S = 1.0
+_SOUND_EXTRA = 0.2
+
+
+class NeedsSerialError(Exception):
+    """Damage met while decoding on several threads, where errors cannot be located."""
+
+
+@dataclass
+class Damage:
+    """Packets that did not decode, and when they were due."""
+
+    packets: int = 0
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    stopped: str | None = None
+    """Why decoding ended before the file did."""
+
+    def note(self, start_s: float | None, length_s: float) -> None:
+        """Count one bad packet; spans less than a second apart become one."""
+        self.packets += 1
+        if start_s is None:
+            return
+        end_s = start_s + max(length_s, 0.0)
+        if self.spans and self.spans[-1][0] - _MERGE_S <= start_s <= self.spans[-1][1] + _MERGE_S:
+            first, last = self.spans[-1]
+            self.spans[-1] = (min(first, start_s), max(last, end_s))
+        else:
+            self.spans.append((start_s, end_s))
+
+
+class PacketDecoder:
+    """Iterates over decoded frames of up to two streams in the order they come out."""
+
+    def __init__(
+        self,
+        container: InputContainer,
+        video: VideoStream | None,
+        audio: AudioStream | None,
+        limits: MediaLimits,
+        *,
+        threads: int,
+        damage: Damage,
+    ) -> None:
+        """Prepare the decoders; nothing is read yet.
+
+        Args:
+            container: an open container; it may have been sought to a position.
+            video: picture stream to decode.
+            audio: sound stream to decode.
+            limits: caps on errors and time.
+            threads: decoder threads for the picture; 0 lets the library choose, and then the
+                first damaged packet raises NeedsSerialError.
+            damage: receives what goes wrong.
+        """
+        self._container = container
+        self._streams = [s for s in (video, audio) if s is not None]
+        self._limits = limits
+        self._threads = threads
+        self._video = video
+        self._budget_s = limits.decode_budget_s
+        self._started = time.monotonic()
+        self.damage = damage
+        self._consecutive = 0
+        self.seen: set[int] = set()
+        """Streams that had a packet with data in it."""
+        for stream in self._streams:
+            open_decoder(stream, limits, threads if stream is video else 1)
+
+    def __iter__(self) -> Iterator[VideoFrame | AudioFrame]:
+        for packet in self._packets():
+            yield from self._decode(packet)
+            if self._consecutive > self._limits.max_consecutive_errors:
+                self.damage.stopped = (
+                    f"{self._consecutive} damaged packets in a row: the rest was given up"
+                )
+                return
+            if self._budget_s is not None and self._out_of_time(self._budget_s):
+                return
+
+    def _out_of_time(self, budget_s: float) -> bool:
+        """Give up the picture at the budget, and the cheap sound a fifth of it later."""
+        spent_s = time.monotonic() - self._started
+        if spent_s <= budget_s:
+            return False
+        if self.damage.stopped is None:
+            self.damage.stopped = f"the limit of {budget_s:g} s of decoding was reached"
+            if self._video is not None:
+                self._video.discard = Discard.all
+        return len(self._streams) == 1 or spent_s > budget_s * (1 + _SOUND_EXTRA)
+
+    def _packets(self) -> "Iterator[Packet[Stream]]":
+        """Packets of the chosen streams; reading goes on behind an unreadable place."""
+        retries = 0
+        while retries <= _DEMUX_RETRIES:
+            try:
+                for packet in self._container.demux(self._streams):
+                    yield packet
+                    if packet.size:
+                        retries = 0
+            except av.FFmpegError:
+                retries += 1
+                self.damage.note(None, 0.0)
+            else:
+                return
+        self.damage.stopped = "the container cannot be read any further"
+
+    def _decode(self, packet: "Packet[Stream]") -> list[VideoFrame | AudioFrame]:
+        if packet.stream is self._video and self._video.discard is Discard.all:
+            return []
+        if packet.size:
+            self.seen.add(packet.stream_index)
+        try:
+            frames = packet.decode()
+        except av.FFmpegError as error:
+            if isinstance(error, av.error.EOFError):
+                return []
+            if self._threads != 1 and isinstance(packet.stream, VideoStream):
+                raise NeedsSerialError from error
+            self._note(packet)
+            return []
+        if frames:
+            self._consecutive = 0
+        return [f for f in frames if isinstance(f, VideoFrame | AudioFrame)]
+
+    def _note(self, packet: "Packet[Stream]") -> None:
+        self._consecutive += 1
+        base = time_base_of(packet.stream)
+        stamp = packet.pts if packet.pts is not None else packet.dts
+        self.damage.note(
+            None if stamp is None else float(stamp * base), float((packet.duration or 0) * base)
+        )

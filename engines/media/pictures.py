@@ -1,0 +1,103 @@
+"""Decoded frames as upright RGB pictures with square pixels in standard range."""
+
+from fractions import Fraction
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from av.video.frame import VideoFrame
+from av.video.reformatter import Interpolation, VideoReformatter
+
+from engines.media.orientation import Orientation
+from engines.media.signals import THUMB_HEIGHT, THUMB_WIDTH
+from engines.media.tonemap import ToneMap
+
+_JPEG_QUALITY = 90
+_MAX_EDGE_RATIO = 64
+
+UInt8Array = npt.NDArray[np.uint8]
+
+
+def target_size(width: int, height: int, aspect: Fraction, long_edge: int) -> tuple[int, int]:
+    """Coded-orientation size of a picture with square pixels, its long edge bounded.
+
+    Args:
+        width: stored pixels along a row.
+        height: rows.
+        aspect: width of a stored pixel over its height.
+        long_edge: bound in pixels; smaller pictures are not enlarged, but for ``aspect``.
+    """
+    square_width = width * float(aspect)
+    scale = min(1.0, long_edge / max(square_width, height))
+    return max(1, round(square_width * scale)), max(1, round(height * scale))
+
+
+class PictureMaker:
+    """Turns decoded frames into pictures; keep one for a stream, its scaler is reused."""
+
+    def __init__(
+        self, orientation: Orientation, aspect: Fraction, *, hdr: str | None, long_edge: int
+    ) -> None:
+        """Prepare for one stream.
+
+        Args:
+            orientation: applied to every picture, once.
+            aspect: width of a stored pixel over its height.
+            hdr: kind of high dynamic range, None for standard range.
+            long_edge: bound on the longer side in pixels.
+        """
+        self._orientation = orientation
+        self._aspect = aspect
+        self._long_edge = long_edge
+        self._tone_map = ToneMap(hdr) if hdr is not None else None
+        self._scaler = VideoReformatter()
+        self._small_scaler = VideoReformatter()
+
+    def thumb(self, frame: VideoFrame) -> UInt8Array:
+        """uint8 [27, 48, 3] RGB by area averaging, in coded orientation."""
+        small = self._small_scaler.reformat(
+            frame,
+            THUMB_WIDTH,
+            THUMB_HEIGHT,
+            "rgb24",
+            interpolation=Interpolation.AREA,
+            threads=1,
+        )
+        plane = small.planes[0]
+        rows = np.frombuffer(memoryview(plane), dtype=np.uint8)
+        rows = rows.reshape(THUMB_HEIGHT, plane.line_size)
+        # A copy: the view would keep the scaler's whole frame alive.
+        return rows[:, : 3 * THUMB_WIDTH].reshape(THUMB_HEIGHT, THUMB_WIDTH, 3).copy()
+
+    def picture(self, frame: VideoFrame) -> UInt8Array:
+        """uint8 [h, w, 3] RGB: upright, square pixels, standard range, bounded size."""
+        width, height = target_size(frame.width, frame.height, self._aspect, self._long_edge)
+        shrinks = width < frame.width or height < frame.height
+        wanted = "rgb24" if self._tone_map is None else "rgb48le"
+        converted = self._scaler.reformat(
+            frame,
+            width,
+            height,
+            wanted,
+            interpolation=Interpolation.AREA if shrinks else Interpolation.BICUBIC,
+            threads=1,
+        )
+        pixels = converted.to_ndarray()
+        if self._tone_map is not None:
+            pixels = self._tone_map.apply(np.asarray(pixels, dtype=np.uint16))
+        return self._orientation.apply(np.asarray(pixels, dtype=np.uint8))
+
+
+def encode_jpeg(picture: UInt8Array) -> bytes:
+    """JPEG, quality 90, of uint8 [h, w, 3] RGB."""
+    ok, encoded = cv2.imencode(
+        ".jpg", picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
+    )
+    assert ok, "encoding a valid array cannot fail"
+    return bytes(encoded)
+
+
+def sharpness_of(picture: UInt8Array) -> float:
+    """Variance of the Laplacian of the luma (0-255) of uint8 [h, w, 3] RGB."""
+    gray = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    return float(cv2.Laplacian(gray, cv2.CV_32F).var())
