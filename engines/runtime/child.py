@@ -44,9 +44,7 @@ class ChildPool:
             initializer=partial(_limit_memory, memory_bytes),
         )
 
-    def run(
-        self, timeout_s: float, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
+    def run(self, timeout_s: float, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call ``work`` in a child and return what it returns or raises.
 
         Raises:
