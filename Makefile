@@ -7,7 +7,7 @@ CLIP   ?= tests/data/clips/demo.mp4
 BENCH  ?= overhead
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench up down clean
+.PHONY: help setup demo test slow check format bench up down clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -37,9 +37,12 @@ demo: setup  ## Start the embedded stack, process a real clip, show facts, a cau
 	@$(BIN)/reelgraph status
 	@echo "Stop it with: make down"
 
-test: setup  ## Run every test: unit, integration, acceptance
+test: setup  ## Run the tests: unit, integration, acceptance
 	@echo "==> tests (unit, integration on a real Postgres and object store, acceptance on the whole stack)"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m "not slow"
+
+slow: setup  ## Run the tests that take long: the whole corpus, 2,000 mutated files, killed services
+	@$(BIN)/python -m pytest -m slow
 
 check: setup  ## Lint, types, import contracts, dead code, dependencies, spelling
 	$(BIN)/ruff check .
