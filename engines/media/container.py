@@ -135,9 +135,11 @@ def _open_by_content(
         suffix = path.suffix.lower()
         if structure.kind == "unknown" and suffix[1:].isalnum() and len(suffix) <= MAX_NAME_SUFFIX:
             try:
-                return _try_open(descriptor, limits, suffix)
+                container = _try_open(descriptor, limits, suffix)
             except (av.FFmpegError, OSError):
                 _refuse_unopenable(head, structure, error)
+            structure.opened_by_name = True
+            return container
         _refuse_unopenable(head, structure, error)
 
 

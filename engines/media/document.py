@@ -29,7 +29,9 @@ _VARIABLE_SHARE = 0.01
 _VARIABLE_STEP = 0.1
 _END_TOLERANCE_S = 0.5
 _MAX_NAMED_SPANS = 50
-_PARTIAL = frozenset({"damaged", "truncated", "stopped", "no_picture", "no_sound"})
+_PARTIAL = frozenset(
+    {"damaged", "truncated", "stopped", "no_picture", "no_sound", "unrecognised_start"}
+)
 _MOTION = SIGNAL_NAMES.index("change1")
 
 Int64Array = npt.NDArray[np.int64]

@@ -36,7 +36,6 @@ from engines.media.structure import Structure
 from engines.media.subtitles import read_cues, text_tracks
 
 _FIRST_PICTURE_PACKETS = 256
-_JUNK_BYTES = 65_536
 _MICROSECONDS = 1_000_000
 
 
@@ -186,6 +185,14 @@ def _problems(container: InputContainer, structure: Structure) -> list[Problem]:
     problems = []
     if structure.truncated:
         problems.append(Problem(code="truncated", message=structure.truncated))
+    if structure.opened_by_name:
+        problems.append(
+            Problem(
+                code="unrecognised_start",
+                message="the first bytes are of no known format; the name's ending chose "
+                f"{container.format.name}, what stands before its first frame was skipped",
+            )
+        )
     problems += [
         Problem(
             code="external_reference_ignored",

@@ -47,6 +47,8 @@ class Structure:
     """Four-letter codes of the tracks' codecs."""
     dolby_vision: bool = False
     edit_lists: bool = False
+    opened_by_name: bool = False
+    """No demuxer knew the first bytes; the name's ending chose one (see container.py)."""
     has_index: bool = True
     """False for an ISO file without a moov box."""
 

@@ -319,3 +319,15 @@ def test_the_archive_holds_just_the_samples(tmp_path: Path, decoded: Decode) -> 
         assert archive.namelist() == [s.name for s in document.samples]
         assert all(i.compress_type == 0 for i in archive.infolist())
     assert all(s.end_pts > s.pts for s in document.samples)
+
+
+def test_junk_before_the_first_frame_is_skipped_and_said(tmp_path: Path, decoded: Decode) -> None:
+    whole = write_video(tmp_path / "w.mp3", [], audio=tone(440, 2.0), audio_codec="libmp3lame")
+    path = tmp_path / "junk.mp3"
+    path.write_bytes(b"\xde\xad\xbe\xef" * 50_000 + whole.read_bytes())
+    document, _ = decoded(path)
+    assert document.verdict == "partial"
+    assert "unrecognised_start" in {p.code for p in document.problems}
+    assert document.audio is not None
+    assert document.audio.codec == "mp3"
+    assert abs((document.audio.duration_s or 0) - 2.0) < 0.2
