@@ -1,6 +1,5 @@
 """Own KCI and RCIT against causal-learn, and the level of the tests."""
 
-
 import numpy as np
 import pytest
 
