@@ -17,6 +17,8 @@ STAGE = Stage(
     code=("engines.media", "engines.contracts.media", "tasks.compute.media"),
     outputs=(
         "samples.zip",
+        "people.zip",
+        "people_pts.npy",
         "audio.npy",
         "signals.npy",
         "pts.npy",

@@ -136,6 +136,12 @@ class SampleParams(Contract):
     """True: the step is kept whatever the number of samples."""
     long_edge: int = Field(default=1280, ge=16)
     """Bound on the longer side of a sample in pixels; smaller pictures are not enlarged."""
+    people_step_s: float = Field(default=1 / 12, gt=0)
+    """Time between two pictures for whoever follows people and their gestures."""
+    people_budget: int = Field(default=0, ge=0)
+    """Most of these pictures; when they are more, the dullest seconds go. 0: none are made."""
+    people_long_edge: int = Field(default=384, ge=16)
+    """Bound on the longer side of such a picture in pixels."""
     chunk_s: float = Field(default=120.0, gt=0)
     """Material between two checkpoints."""
     threads: int = Field(default=0, ge=0)
@@ -157,6 +163,17 @@ class ShotParams(Contract):
     largest change energy of its shot."""
 
 
+class PeoplePictures(Contract):
+    """What the ``people`` blob holds."""
+
+    num_pictures: int = Field(ge=0)
+    step_s: float = Field(gt=0)
+    width: int = Field(gt=0)
+    height: int = Field(gt=0)
+    skipped_s: float = Field(ge=0)
+    """Seconds of little motion whose pictures were let go to keep within the budget."""
+
+
 class SampleDocument(StageDocument):
     """The result of the one decode pass.
 
@@ -165,7 +182,9 @@ class SampleDocument(StageDocument):
     gaps filled with zeros), ``signals`` (npz-free npy float32 [num_frames, k], see
     ``signal_names``), ``pts`` (npy int64 [num_frames + 1], the last entry is the end),
     ``thumbs`` (npy uint8 [m, 27, 48, 3] RGB, coded orientation, of the spans that need a second
-    look) with their frame numbers in ``thumb_frames`` (npy int64 [m], rising).
+    look) with their frame numbers in ``thumb_frames`` (npy int64 [m], rising). Where asked for,
+    ``people`` (zip, stored: JPEG q85, small, many a second, named as samples are) with their
+    times in ``people_pts`` (npy int64, one for each entry).
     """
 
     media: MediaInfo
@@ -174,6 +193,8 @@ class SampleDocument(StageDocument):
     time_base_num: int = 1
     time_base_den: int = 1
     samples: tuple[Sample, ...]
+    people: PeoplePictures | None = None
+    """None where none were asked for or there is no picture."""
     sample_step_s: float
     signal_names: tuple[str, ...]
     slow_lag: int = 20

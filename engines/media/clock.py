@@ -66,7 +66,7 @@ class StreamClock:
 
     def seconds(self, ticks: int) -> float:
         """Ticks of this stream in seconds."""
-        return float(ticks * self.time_base)
+        return ticks * self._tick_s
 
     def rescale(self, ticks: int, rate_hz: int) -> int:
         """Ticks of this stream in units of 1/rate_hz s, rounded."""
@@ -91,6 +91,7 @@ class StreamClock:
             if self.last_raw is not None and raw_pts - self.last_raw < self._jump_ticks:
                 self._next_epoch(raw_pts)
             self.last_raw = raw_pts
+            self.last_dts = dts if dts is not None else self.last_dts
             pts = raw_pts + self.offset
         if self.last is not None and pts <= self.last:
             self.repaired += 1

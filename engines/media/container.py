@@ -24,6 +24,7 @@ from engines.errors import (
     NotMediaError,
     UsageError,
 )
+from engines.media.allocator import keep_large_blocks_apart
 from engines.media.guard import forbidden_text, looks_like_text
 from engines.media.limits import (
     AUDIO_DECODERS,
@@ -154,6 +155,7 @@ def open_media(path: Path, limits: MediaLimits) -> Iterator[tuple[InputContainer
         RefusedError: one of its kinds; the message says what is wrong with the bytes.
         UsageError: there is no such file or it cannot be read.
     """
+    keep_large_blocks_apart()
     descriptor, size = _open_descriptor(path)
     try:
         if size == 0:

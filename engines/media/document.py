@@ -1,6 +1,8 @@
 """From the state at the end of the decode pass to the document and its blobs."""
 
+import shutil
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from engines.contracts.base import Coverage
 from engines.contracts.media import (
     AudioStream,
     MediaProbe,
+    PeoplePictures,
     Problem,
     Sample,
     SampleDocument,
@@ -17,9 +20,10 @@ from engines.contracts.media import (
     VideoStream,
 )
 from engines.errors import EncryptedError, NothingDecodedError
-from engines.media.doubt import doubtful_frames
+from engines.media.doubt import REACH, doubtful_frames
 from engines.media.limits import RAW_DEMUXERS
 from engines.media.onepass import OnePass
+from engines.media.people import FILE as PEOPLE_FILE
 from engines.media.signals import SIGNAL_NAMES, THUMB_SHAPE
 from engines.media.sound import RATE_HZ, save_npy
 from engines.media.structure import Structure
@@ -29,8 +33,18 @@ _VARIABLE_SHARE = 0.01
 _VARIABLE_STEP = 0.1
 _END_TOLERANCE_S = 0.5
 _MAX_NAMED_SPANS = 50
+_THUMB_BLOCK = 256
+_SIGNAL_BLOCK = 8192
 _PARTIAL = frozenset(
-    {"damaged", "truncated", "stopped", "no_picture", "no_sound", "unrecognised_start"}
+    {
+        "damaged",
+        "encrypted_track",
+        "no_picture",
+        "no_sound",
+        "stopped",
+        "truncated",
+        "unrecognised_start",
+    }
 )
 _MOTION = SIGNAL_NAMES.index("change1")
 
@@ -47,7 +61,7 @@ def assemble(
         NothingDecodedError: neither a picture nor sound came out.
         EncryptedError: the same, of a file with encrypted samples.
     """
-    for name in ("pts", "signals", "thumbs", "pictures", "sound"):
+    for name in ("pts", "signals", "thumbs", "pictures", "people", "sound"):
         workspace.file(name).flush()
     pts = _read_pts(one, workspace)
     video = _video(one, probe, pts)
@@ -69,6 +83,7 @@ def assemble(
         time_base_num=base.numerator,
         time_base_den=base.denominator,
         samples=_samples(one, workspace),
+        people=_people(one),
         sample_step_s=one.sampler.current_step_s,
         signal_names=SIGNAL_NAMES,
         slow_lag=one.slow_lag,
@@ -219,19 +234,42 @@ def _coverage(
     )
 
 
+def _signals(workspace: Workspace, first: int, last: int) -> FloatArray:
+    """float32 [last - first, k]: rows of the signals as they lie in the workspace."""
+    width = len(SIGNAL_NAMES)
+    rows = np.fromfile(
+        workspace.path("signals"),
+        dtype=np.float32,
+        count=(last - first) * width,
+        offset=first * width * np.dtype(np.float32).itemsize,
+    )
+    return rows.reshape(-1, width)
+
+
 def _samples(one: OnePass, workspace: Workspace) -> tuple[Sample, ...]:
-    motion = np.fromfile(workspace.path("signals"), dtype=np.float32)
-    motion = motion.reshape(-1, len(SIGNAL_NAMES))[:, _MOTION]
     return tuple(
         Sample(
             name=sample_name(c.frame),
             frame=c.frame,
             pts=c.pts,
             end_pts=c.end_pts,
-            motion=float(motion[c.frame]),
+            motion=float(_signals(workspace, c.frame, c.frame + 1)[0, _MOTION]),
             sharpness=c.sharpness,
         )
         for c in one.sampler.kept
+    )
+
+
+def _people(one: OnePass) -> PeoplePictures | None:
+    people = one.people
+    if people is None or not people.num_pictures:
+        return None
+    return PeoplePictures(
+        num_pictures=people.num_pictures,
+        step_s=people.step_s,
+        width=people.width,
+        height=people.height,
+        skipped_s=people.skipped_s,
     )
 
 
@@ -241,28 +279,58 @@ def sample_name(frame: int) -> str:
 
 
 def write_blobs(one: OnePass, workspace: Workspace, out_dir: Path) -> None:
-    """Write samples.zip, pts.npy, signals.npy, thumbs.npy, thumb_frames.npy and audio.npy."""
-    with (
-        zipfile.ZipFile(out_dir / "samples.zip", "w", zipfile.ZIP_STORED) as archive,
-        workspace.path("pictures").open("rb") as pictures,
-    ):
-        for candidate in one.sampler.kept:
-            pictures.seek(candidate.offset)
-            # A fixed date: the same pictures give the same bytes, and so the same hash.
-            entry = zipfile.ZipInfo(sample_name(candidate.frame), (1980, 1, 1, 0, 0, 0))
-            archive.writestr(entry, pictures.read(candidate.size))
-    pts = _read_pts(one, workspace)
-    np.save(out_dir / "pts.npy", pts)
-    signals = np.fromfile(workspace.path("signals"), dtype=np.float32)
-    signals = signals.reshape(-1, len(SIGNAL_NAMES))
-    np.save(out_dir / "signals.npy", signals)
-    _write_thumbs(doubtful_frames(signals, one.slow_lag), workspace, out_dir)
+    """Write the blobs that ``SampleDocument`` names."""
+    samples = ((c.frame, c.offset, c.size) for c in one.sampler.kept)
+    _write_archive(out_dir / "samples.zip", workspace.path("pictures"), samples)
+    if one.people is not None and one.people.num_pictures:
+        kept = list(one.people.pictures())
+        pieces = ((frame, offset, size) for frame, _, offset, size in kept)
+        _write_archive(out_dir / "people.zip", workspace.path(PEOPLE_FILE), pieces)
+        np.save(out_dir / "people_pts.npy", np.array([p for _, p, *_ in kept], dtype=np.int64))
+    np.save(out_dir / "pts.npy", _read_pts(one, workspace))
+    _write_signals(one.num_frames, workspace, out_dir)
+    frames = _doubtful(one, workspace)
+    np.save(out_dir / "thumb_frames.npy", frames)
+    _write_thumbs(frames, workspace, out_dir)
     save_npy(workspace.path("sound"), out_dir / "audio.npy", one.sound.channels)
 
 
+def _write_archive(target: Path, source: Path, pieces: Iterable[tuple[int, int, int]]) -> None:
+    """Copy (frame, offset, size) pieces of ``source`` into an archive, stored."""
+    with (
+        zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive,
+        source.open("rb") as pictures,
+    ):
+        for frame, offset, size in pieces:
+            pictures.seek(offset)
+            # A fixed date: the same pictures give the same bytes, and so the same hash.
+            entry = zipfile.ZipInfo(sample_name(frame), (1980, 1, 1, 0, 0, 0))
+            archive.writestr(entry, pictures.read(size))
+
+
+def _write_signals(num_frames: int, workspace: Workspace, out_dir: Path) -> None:
+    header = {"descr": "<f4", "fortran_order": False, "shape": (num_frames, len(SIGNAL_NAMES))}
+    with (
+        (out_dir / "signals.npy").open("wb") as out,
+        workspace.path("signals").open("rb") as signals,
+    ):
+        np.lib.format.write_array_header_1_0(out, header)
+        shutil.copyfileobj(signals, out)
+
+
+def _doubtful(one: OnePass, workspace: Workspace) -> Int64Array:
+    """``doubtful_frames`` of the whole file, block by block: memory does not grow with it."""
+    found = [np.empty(0, dtype=np.int64)]
+    for first in range(0, one.num_frames, _SIGNAL_BLOCK):
+        last = min(first + _SIGNAL_BLOCK, one.num_frames)
+        start, end = max(0, first - REACH), min(last + REACH, one.num_frames)
+        frames = doubtful_frames(_signals(workspace, start, end), one.slow_lag) + start
+        found.append(frames[(frames >= first) & (frames < last)])
+    return np.concatenate(found)
+
+
 def _write_thumbs(frames: Int64Array, workspace: Workspace, out_dir: Path) -> None:
-    """Copy the thumbnails of these frames; block by block, for a file of hours."""
-    np.save(out_dir / "thumb_frames.npy", frames)
+    """Copy the thumbnails of these frames, block by block."""
     size = int(np.prod(THUMB_SHAPE))
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(frames), *THUMB_SHAPE)}
     with (
@@ -271,9 +339,9 @@ def _write_thumbs(frames: Int64Array, workspace: Workspace, out_dir: Path) -> No
     ):
         np.lib.format.write_array_header_1_0(out, header)
         for first, last in runs(frames):
-            for start in range(first, last, 4096):
+            for start in range(first, last, _THUMB_BLOCK):
                 thumbs.seek(start * size)
-                out.write(thumbs.read((min(last, start + 4096) - start) * size))
+                out.write(thumbs.read((min(last, start + _THUMB_BLOCK) - start) * size))
 
 
 def runs(frames: Int64Array) -> list[tuple[int, int]]:

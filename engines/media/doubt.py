@@ -21,6 +21,8 @@ _WINDOW = 15
 _BLOCK = 4096
 PAD = 75
 """Frames kept on both sides of a doubtful span: the context of the second look's windows."""
+REACH = 256
+"""No frame further away has a say in whether ``doubtful_frames`` names a frame."""
 _WEAK = 0.055
 _SURE = 0.17
 _RISE = 0.5

@@ -6,6 +6,8 @@ groups without one, and pictures that nothing refers to are never given to the d
 comes out is bit-identical to a linear pass, which the tests hold for each codec.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -172,7 +174,7 @@ def _decode_needed(
         yield from _decode(stream, packet)
 
 
-def _decode(stream: VideoStream, packet: "Packet[VideoStream] | None") -> list[VideoFrame]:
+def _decode(stream: VideoStream, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
     try:
         frames = stream.codec_context.decode(packet)
     except av.FFmpegError:

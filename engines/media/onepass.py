@@ -9,12 +9,15 @@ import numpy as np
 from av.audio.frame import AudioFrame
 from av.container import InputContainer
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream as AvVideoStream
 
-from engines.contracts.media import MediaProbe
+from engines.contracts.media import MediaProbe, VideoStream
+from engines.media.allocator import give_back
 from engines.media.clock import Epochs, StreamClock
 from engines.media.limits import MediaLimits
 from engines.media.orientation import Orientation
 from engines.media.packets import Damage, PacketDecoder
+from engines.media.people import PeoplePass
 from engines.media.pictures import PictureMaker, encode_jpeg, sharpness_of
 from engines.media.sampler import Candidate, Sampler
 from engines.media.signals import CONTEXT, THUMB_SHAPE, SignalBuffer, UInt8Array, slow_lag
@@ -35,6 +38,7 @@ _THUMB_BYTES = int(np.prod(THUMB_SHAPE))
 _TAIL = 8
 _REWIND_S = 12.0
 _CHECK_EVERY = 16
+_CHECK_SAMPLES = 60 * RATE_HZ
 
 
 class ResumeFailedError(Exception):
@@ -50,6 +54,9 @@ class PassParams:
     novelty_threshold: float
     fixed: bool
     long_edge: int
+    people_step_s: float
+    people_budget: int
+    people_long_edge: int
     chunk_s: float
     threads: int
 
@@ -96,17 +103,29 @@ class OnePass:
         self.audio_clock = StreamClock(base, 1, self.epochs)
         channels = channels_of(self._audio) if self._audio is not None else 1
         self.sound = SoundWriter(workspace.file("sound"), channels)
+        self.people: PeoplePass | None = None
         if self._video is not None and probe.video is not None:
-            self._pictures = PictureMaker(
-                Orientation(probe.video.rotation_deg, probe.video.mirrored),
-                sample_aspect(self._video),
-                hdr=probe.video.hdr,
-                long_edge=params.long_edge,
+            self._pictures = self._maker(probe.video, self._video, params.long_edge)
+            self.people = PeoplePass(
+                workspace,
+                self._maker(probe.video, self._video, params.people_long_edge),
+                step_s=params.people_step_s,
+                budget=params.people_budget,
             )
+        self._check_sound_at = 0
         self._skip_picture_to: int | None = None
         self._skip_sound_to: int | None = None
         if workspace.state is not None:
             self._restore()
+
+    @staticmethod
+    def _maker(video: VideoStream, stream: AvVideoStream, long_edge: int) -> PictureMaker:
+        return PictureMaker(
+            Orientation(video.rotation_deg, video.mirrored),
+            sample_aspect(stream),
+            hdr=video.hdr,
+            long_edge=long_edge,
+        )
 
     def run(self) -> None:
         """Decode to the end of the file, or to a limit.
@@ -132,9 +151,11 @@ class OnePass:
                     continue
                 decoder.damage = self.damage
                 self._take_picture(frame)
+                check = self.num_frames % _CHECK_EVERY == 0
             else:
                 self._take_sound(frame)
-            if self.num_frames % _CHECK_EVERY == 0 and self._over_limit():
+                check = True
+            if check and self._over_limit():
                 break
         if self._skip_picture_to is not None:
             raise ResumeFailedError
@@ -179,6 +200,8 @@ class OnePass:
         due, novelty, level = self.sampler.wants(time_s, thumb)
         if due:
             self._sample(frame, pts, novelty, level)
+        if self.people is not None:
+            self.people.take(frame, self.num_frames, pts, time_s, thumb)
         self.num_frames += 1
         self._maybe_checkpoint(time_s)
 
@@ -214,6 +237,10 @@ class OnePass:
                 return
             self._skip_sound_to = None
         self.sound.push(frame, self.audio_clock)
+        if self.sound.written >= self._check_sound_at:
+            # Absurd times make hours of zeros out of a few packets.
+            self._check_sound_at = self.sound.written + _CHECK_SAMPLES
+            self._workspace.check_size()
         if self._video is None and self.audio_clock.last is not None:
             self._maybe_checkpoint(self.audio_clock.seconds(self.audio_clock.last))
 
@@ -225,6 +252,7 @@ class OnePass:
             self._pts = []
             self._workspace.file("thumbs").write(thumbs.tobytes())
             self._workspace.file("signals").write(signals.tobytes())
+            self._workspace.check_size()
 
     def _maybe_checkpoint(self, time_s: float) -> None:
         if self._next_checkpoint_s is None:
@@ -232,6 +260,7 @@ class OnePass:
         if time_s < self._next_checkpoint_s:
             return
         self._next_checkpoint_s = time_s + self._params.chunk_s
+        give_back()
         clocks = (self.video_clock, self.audio_clock)
         if any(c.estimated or c.epoch for c in clocks) or None in self._tail:
             # Without times of its own, or with the same time twice, a frame is not met again.
@@ -249,6 +278,7 @@ class OnePass:
                 "audio_clock": self.audio_clock.state(),
                 "sound": self.sound.state(),
                 "sampler": self.sampler.state(),
+                "people": self.people.state() if self.people is not None else None,
             }
         )
 
@@ -266,10 +296,9 @@ class OnePass:
         self.video_clock.restore(state["video_clock"])
         self.audio_clock.restore(state["audio_clock"])
         self.sound.restore(state["sound"])
-        last_taken = state["sampler"]["last_taken"]
-        self.sampler.restore(
-            state["sampler"], None if last_taken is None else self._stored_thumbs(last_taken, 1)[0]
-        )
+        self.sampler.restore(state["sampler"], self._thumb_of(state["sampler"]["last_taken"]))
+        if self.people is not None:
+            self.people.restore(state["people"], self._thumb_of(state["people"]["last_taken"]))
         context = min(CONTEXT, self.num_frames)
         self._signals = SignalBuffer(
             self.slow_lag, self._stored_thumbs(self.num_frames - context, context)
@@ -287,6 +316,9 @@ class OnePass:
         stream = self._video if self._video is not None else self._audio
         assert stream is not None
         self._container.seek(int(target_s / time_base_of(stream)), stream=stream)
+
+    def _thumb_of(self, frame: int | None) -> UInt8Array | None:
+        return None if frame is None else self._stored_thumbs(frame, 1)[0]
 
     def _stored_thumbs(self, first: int, count: int) -> UInt8Array:
         with self._workspace.path("thumbs").open("rb") as file:

@@ -1,5 +1,7 @@
 """Packet by packet through a container: one bad packet costs itself, not the rest of the file."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -107,7 +109,7 @@ class PacketDecoder:
                 self._video.discard = Discard.all
         return len(self._streams) == 1 or spent_s > budget_s * (1 + _SOUND_EXTRA)
 
-    def _packets(self) -> "Iterator[Packet[Stream]]":
+    def _packets(self) -> Iterator[Packet[Stream]]:
         """Packets of the chosen streams; reading goes on behind an unreadable place."""
         retries = 0
         while retries <= _DEMUX_RETRIES:
@@ -123,7 +125,7 @@ class PacketDecoder:
                 return
         self.damage.stopped = "the container cannot be read any further"
 
-    def _decode(self, packet: "Packet[Stream]") -> list[VideoFrame | AudioFrame]:
+    def _decode(self, packet: Packet[Stream]) -> list[VideoFrame | AudioFrame]:
         if packet.stream is self._video and self._video.discard is Discard.all:
             return []
         if packet.size:
@@ -141,7 +143,7 @@ class PacketDecoder:
             self._consecutive = 0
         return [f for f in frames if isinstance(f, VideoFrame | AudioFrame)]
 
-    def _note(self, packet: "Packet[Stream]") -> None:
+    def _note(self, packet: Packet[Stream]) -> None:
         self._consecutive += 1
         base = time_base_of(packet.stream)
         stamp = packet.pts if packet.pts is not None else packet.dts

@@ -88,11 +88,9 @@ class PictureMaker:
         return self._orientation.apply(np.asarray(pixels, dtype=np.uint8))
 
 
-def encode_jpeg(picture: UInt8Array) -> bytes:
-    """JPEG, quality 90, of uint8 [h, w, 3] RGB."""
-    ok, encoded = cv2.imencode(
-        ".jpg", picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
-    )
+def encode_jpeg(picture: UInt8Array, quality: int = _JPEG_QUALITY) -> bytes:
+    """JPEG of uint8 [h, w, 3] RGB."""
+    ok, encoded = cv2.imencode(".jpg", picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert ok, "encoding a valid array cannot fail"
     return bytes(encoded)
 

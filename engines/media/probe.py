@@ -1,10 +1,12 @@
 """What a file truly is: its streams, clocks and limits, before it is decoded in full."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import av
 from av.container import InputContainer
+from av.stream import Stream as AvStream
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream as AvVideoStream
 
@@ -37,6 +39,8 @@ from engines.media.subtitles import read_cues, text_tracks
 
 _FIRST_PICTURE_PACKETS = 256
 _MICROSECONDS = 1_000_000
+_MATROSKA_KEY = "enc_key_id"
+"""The demuxer's tag for the key of an encrypted Matroska track."""
 
 
 def probe(path: Path, limits: MediaLimits = MediaLimits()) -> MediaProbe:  # noqa: B008 (frozen)
@@ -111,8 +115,11 @@ class _Survey:
 def _survey(path: Path, limits: MediaLimits) -> _Survey:
     with open_media(path, limits) as (container, structure):
         kind = _kind(container)
+        readable = _readable(structure)
         candidates = video_candidates(container) if kind in ("video", "image") else []
-        sounds = [d for s in audio_candidates(container) if (d := describe_audio(s)) is not None]
+        candidates = [s for s in candidates if readable(s)]
+        heard = [s for s in audio_candidates(container) if readable(s)]
+        sounds = [d for s in heard if (d := describe_audio(s)) is not None]
         if not candidates and not sounds:
             _refuse_without_streams(container, structure, kind)
         duration = container.duration
@@ -132,6 +139,13 @@ def _survey(path: Path, limits: MediaLimits) -> _Survey:
             structure=structure,
             problems=tuple(_problems(container, structure)),
         )
+
+
+def _readable(structure: Structure) -> Callable[[AvStream], bool]:
+    """Whether a stream's samples are in the clear."""
+    return lambda stream: (
+        stream.index not in structure.encrypted_tracks and _MATROSKA_KEY not in stream.metadata
+    )
 
 
 def _cues(
@@ -161,7 +175,7 @@ def _kind(container: InputContainer) -> MediaKind:
 def _refuse_without_streams(
     container: InputContainer, structure: Structure, kind: MediaKind
 ) -> None:
-    if structure.encrypted:
+    if structure.encrypted or any(_MATROSKA_KEY in s.metadata for s in container.streams):
         msg = "the samples are encrypted and no key is given"
         raise EncryptedError(msg)
     named = sorted(
@@ -200,8 +214,15 @@ def _problems(container: InputContainer, structure: Structure) -> list[Problem]:
         )
         for url in structure.external_references
     ]
-    if structure.encrypted:
-        problems.append(Problem(code="encrypted_track", message="a track is encrypted"))
+    readable = _readable(structure)
+    problems += [
+        Problem(
+            code="encrypted_track",
+            message=f"stream {s.index} ({s.type}) is encrypted and was left out",
+        )
+        for s in container.streams
+        if not readable(s)
+    ]
     unsupported = [s for s in container.streams if s.type in ("video", "audio")]
     problems += [
         Problem(

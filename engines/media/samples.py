@@ -2,7 +2,6 @@
 
 import zipfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import cv2
@@ -54,10 +53,5 @@ class SampleArchive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *reason: object) -> None:
         self.close()

@@ -1,5 +1,6 @@
 """Shots: sure cuts from the signals, and the doubtful spans judged by a second look."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -77,6 +78,38 @@ def detect(document: SampleDocument, blob_dir: Path, params: ShotParams) -> Shot
     if document.video is None:
         nothing = Coverage(covered_s=0.0, skipped_s=0.0, reason="no picture in this file")
         return ShotsDocument(coverage=nothing, shots=(), keyframes=())
+    shots, degraded = find_shots(document, blob_dir, params)
+    signals: FloatArray = np.load(blob_dir / "signals.npy")
+    pts: Int64Array = np.load(blob_dir / "pts.npy")
+    keyframes = find_keyframes(document, signals, pts, shots, params.keyframe_sensitivity)
+    return ShotsDocument(
+        coverage=document.coverage,
+        degraded=degraded,
+        shots=tuple(shots),
+        keyframes=tuple(keyframes),
+    )
+
+
+def find_shots(
+    document: SampleDocument,
+    blob_dir: Path,
+    params: ShotParams,
+    *,
+    stop_after_s: float | None = None,
+) -> tuple[list[Shot], tuple[str, ...]]:
+    """Find the shots alone; the document must have a picture.
+
+    Args:
+        document: of the decode pass.
+        blob_dir: as for ``detect``.
+        params: as for ``detect``.
+        stop_after_s: seconds after which no further stretch is shown to the network; for callers
+            that are killed at a limit, since nobody knows beforehand how fast a machine is.
+
+    Returns:
+        The shots, and where the second look was left out.
+    """
+    stop_at_s = None if stop_after_s is None else time.monotonic() + stop_after_s
     signals: FloatArray = np.load(blob_dir / "signals.npy")
     pts: Int64Array = np.load(blob_dir / "pts.npy")
     found = first_pass(signals, document.slow_lag)
@@ -88,17 +121,10 @@ def detect(document: SampleDocument, blob_dir: Path, params: ShotParams) -> Shot
         changes += _wipes(thumbs, found)
         if params.second_look:
             more, degraded = _second_look(
-                thumbs, signals, found, changes, document.slow_lag, params
+                thumbs, signals, found, changes, document.slow_lag, params, stop_at_s
             )
             changes += more
-    shots = _shots(document, pts, _settle(changes, len(signals)))
-    keyframes = find_keyframes(document, signals, pts, shots, params.keyframe_sensitivity)
-    return ShotsDocument(
-        coverage=document.coverage,
-        degraded=degraded,
-        shots=tuple(shots),
-        keyframes=tuple(keyframes),
-    )
+    return _shots(document, pts, _settle(changes, len(signals))), degraded
 
 
 def _wipes(thumbs: _Thumbs, found: FirstPass) -> list[Change]:
@@ -120,27 +146,31 @@ def _second_look(
     known: list[Change],
     slow: int,
     params: ShotParams,
+    stop_at_s: float | None,
 ) -> tuple[list[Change], tuple[str, ...]]:
     """Ask TransNetV2 about the doubtful spans that no wipe explains."""
     from engines.media.transnet import CORE, MARGIN, predict, windows
 
     spans = _unexplained(found.doubtful, known, slow)
     starts = windows(spans)
-    asked = starts[: params.max_windows]
+    asked = 0
     single = np.zeros(len(signals) + CORE, dtype=np.float32)
     many = np.zeros_like(single)
     try:
-        for start in asked:
+        for start in starts[: params.max_windows]:
+            if stop_at_s is not None and time.monotonic() >= stop_at_s:
+                break
             one, all_ = predict(thumbs.range(start - MARGIN, start + CORE + MARGIN))
             skip = max(0, -start)
             single[start + skip : start + CORE] = one[skip:]
             many[start + skip : start + CORE] = all_[skip:]
+            asked += 1
     except ModelMissingError as error:
         return [], (f"doubtful spans judged by the signals alone: {error}",)
     n = len(signals)
     changes = _judge(single[:n], many[:n], thumbs, signals, params.threshold)
     changes += _both_agree(found.weak, single[:n], params.threshold)
-    left = len(starts) - len(asked)
+    left = len(starts) - asked
     if left:
         return changes, (f"{left} of {len(starts)} doubtful stretches had no second look",)
     return changes, ()

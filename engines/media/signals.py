@@ -7,6 +7,7 @@ before it, so that a flash, a dissolve and a cut can be told apart afterwards wi
 
 from typing import Final
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -45,8 +46,8 @@ _BINS = 8
 _WORTH = 0.05
 _SLOW_WORTH = 0.19
 _SHIFTS = np.array([0, 2, 3, 4, 5, 6, 8])
-_BATCH = 64
-_RESIDUAL_BLOCK = 16
+_BATCH = 32
+_RESIDUAL_BLOCK = 4
 
 FloatArray = npt.NDArray[np.float32]
 UInt8Array = npt.NDArray[np.uint8]
@@ -62,13 +63,10 @@ def luma_of(thumbs: UInt8Array) -> FloatArray:
 
 def _histograms(thumbs: UInt8Array) -> FloatArray:
     """float32 [n, 512] joint colour histograms that sum to one."""
-    q = (thumbs & 0xE0).astype(np.uint16)
-    index = (q[..., 0] << 1) | (q[..., 1] >> 2) | (q[..., 2] >> 5)
-    size = _BINS**3
-    n = len(thumbs)
-    flat = index.reshape(n, -1) + (np.arange(n) * size)[:, None]
-    counts = np.bincount(flat.ravel(), minlength=n * size).reshape(n, size)
-    return np.asarray(counts / np.float32(index[0].size), dtype=np.float32)
+    counts = np.empty((len(thumbs), _BINS**3), dtype=np.float32)
+    for row, thumb in zip(counts, thumbs, strict=True):
+        row[:] = cv2.calcHist([thumb], [0, 1, 2], None, [_BINS] * 3, [0, 256] * 3).ravel()
+    return counts / np.float32(THUMB_WIDTH * THUMB_HEIGHT)
 
 
 def _residual(current: FloatArray, before: FloatArray) -> FloatArray:
@@ -112,20 +110,19 @@ def _pairs(n: int, context: int, lag: int) -> tuple[slice, slice, slice]:
     return slice(first - context, None), slice(first, n), slice(first - lag, max(0, n - lag))
 
 
-def compute(thumbs: UInt8Array, context: int, slow: int) -> FloatArray:
+def _compute(luma: FloatArray, histograms: FloatArray, context: int, slow: int) -> FloatArray:
     """Signals of consecutive frames.
 
     Args:
-        thumbs: uint8 [context + n, 27, 48, 3]; the first ``context`` frames come before.
+        luma: float32 [context + n, 27, 48]; the first ``context`` frames come before.
+        histograms: float32 [context + n, 512] of the same frames.
         context: how many frames of the past are given, at most ``CONTEXT``.
         slow: lag of the slow signals in frames.
 
     Returns:
         float32 [n, len(SIGNAL_NAMES)]; comparisons with frames before the first are zero.
     """
-    total = len(thumbs)
-    luma = luma_of(thumbs)
-    histograms = _histograms(thumbs)
+    total = len(luma)
     out = np.zeros((total - context, len(SIGNAL_NAMES)), dtype=np.float32)
     by_name = dict(zip(SIGNAL_NAMES, out.T, strict=True))
     by_name["luma"][:] = luma[context:].mean(axis=(1, 2))
@@ -172,7 +169,8 @@ class SignalBuffer:
     def __init__(self, slow: int, context: UInt8Array | None = None) -> None:
         """Start, after the frames in ``context`` (uint8 [k, 27, 48, 3], k <= CONTEXT)."""
         self._slow = slow
-        self._context = np.zeros((0, *THUMB_SHAPE), dtype=np.uint8) if context is None else context
+        before = np.zeros((0, *THUMB_SHAPE), dtype=np.uint8) if context is None else context
+        self._luma, self._histograms = luma_of(before), _histograms(before)
         self._pending: list[UInt8Array] = []
 
     def push(self, thumb: UInt8Array) -> bool:
@@ -188,8 +186,10 @@ class SignalBuffer:
                 np.zeros((0, len(SIGNAL_NAMES)), dtype=np.float32),
             )
         fresh = np.stack(self._pending)
-        everything = np.concatenate([self._context, fresh])
-        signals = compute(everything, len(self._context), self._slow)
-        self._context = everything[-CONTEXT:]
         self._pending = []
+        luma = np.concatenate([self._luma, luma_of(fresh)])
+        histograms = np.concatenate([self._histograms, _histograms(fresh)])
+        signals = _compute(luma, histograms, len(self._luma), self._slow)
+        # Copies: views would keep the whole batch alive.
+        self._luma, self._histograms = luma[-CONTEXT:].copy(), histograms[-CONTEXT:].copy()
         return fresh, signals

@@ -14,7 +14,7 @@ RATE_HZ = 16_000
 GAP_SAMPLES = RATE_HZ // 25
 """A step of the stream's times of more than 40 ms is a gap; smaller ones are jitter."""
 _MAX_GAP_SAMPLES = 6 * 3600 * RATE_HZ
-_ZERO_BLOCK = 1 << 20
+_BLOCK_SAMPLES = 1 << 16
 
 
 class SoundWriter:
@@ -88,7 +88,7 @@ class SoundWriter:
             return
         self.gaps.append((expected / RATE_HZ, at / RATE_HZ))
         while missing > 0:
-            block = min(missing, _ZERO_BLOCK)
+            block = min(missing, _BLOCK_SAMPLES)
             self._file.write(bytes(2 * self.channels * block))
             self.written += block
             missing -= block
@@ -136,6 +136,6 @@ def save_npy(raw: Path, target: Path, channels: int) -> None:
         np.lib.format.write_array_header_1_0(out, header)
         for channel in range(channels):
             with raw.open("rb") as file:
-                while chunk := file.read(2 * channels * _ZERO_BLOCK):
+                while chunk := file.read(2 * channels * _BLOCK_SAMPLES):
                     block = np.frombuffer(chunk, dtype="<i2").reshape(-1, channels)
                     out.write(np.ascontiguousarray(block[:, channel]).tobytes())

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import cast
 
 import av
 from av.audio.stream import AudioStream as AvAudioStream
@@ -117,7 +116,7 @@ def side_data_of(frame: VideoFrame) -> dict[str, bytes] | None:
     number of a stereo picture, for example).
     """
     try:
-        entries = cast("Iterable[SideData]", frame.side_data)
+        entries: Iterable[SideData] = frame.side_data  # type: ignore[assignment]
         return {entry.type.name: bytes(entry) for entry in entries}
     except ValueError:
         return None

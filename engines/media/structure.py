@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engines.errors import LimitExceededError
+from engines.errors import LimitExceededError, UnsupportedCodecError
 from engines.media.limits import MediaLimits
 
 _CONTAINERS = frozenset(
@@ -27,6 +27,8 @@ _ENTRY_HEAD = 12
 _MAX_LENGTH_BYTES = 8
 _HEAD_BYTES = 16
 _SHORT_HEADER = 8
+_WEBP_HEAD_BYTES = 32
+_WEBP_ANIMATION = 2
 _SEGMENT_ID = b"\x18\x53\x80\x67"
 _EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
@@ -42,6 +44,9 @@ class Structure:
     truncated: str | None = None
     """Why the file is known to end early; None when its structure fits its size."""
     encrypted: bool = False
+    encrypted_tracks: set[int] = field(default_factory=set)
+    """Ordinals of the tracks whose samples are encrypted; the demuxer counts its streams alike.
+    Such a track is not tried: its first pictures may decode, to noise."""
     external_references: list[str] = field(default_factory=list)
     sample_entries: list[str] = field(default_factory=list)
     """Four-letter codes of the tracks' codecs."""
@@ -63,6 +68,7 @@ class _Boxes:
         self._found = found
         self._left = _MAX_BOXES
         self._top: list[bytes] = []
+        self._track = -1
 
     def run(self) -> None:
         self._walk(0, self._size, 0)
@@ -111,12 +117,14 @@ class _Boxes:
         elif name == b"elst":
             self._found.edit_lists = True
         elif name in _CONTAINERS:
+            self._track += name == b"trak"
             self._walk(start + (4 if name == b"meta" else 0), end, depth + 1)
 
     def _sample_entries(self, start: int, end: int) -> None:
         raw = os.pread(self._descriptor, min(end - start, 65_536), start)
         if raw[4:8] in _ENCRYPTED:
             self._found.encrypted = True
+            self._found.encrypted_tracks.add(self._track)
         code = raw[4:8].decode("ascii", "replace")
         if code.isprintable() and code.strip():
             self._found.sample_entries.append(code)
@@ -156,11 +164,20 @@ def _matroska(descriptor: int, size: int, found: Structure) -> None:
         found.truncated = f"the segment ends {ends - size} bytes after the file"
 
 
+def _refuse_animated_webp(descriptor: int) -> None:
+    """The demuxer takes the whole file for one picture, and the decoder finds none in it."""
+    head = os.pread(descriptor, _WEBP_HEAD_BYTES, 0)
+    if head[8:16] == b"WEBPVP8X" and head[20] & _WEBP_ANIMATION:
+        msg = "animated WebP: no allowed decoder reads it"
+        raise UnsupportedCodecError(msg)
+
+
 def read_structure(descriptor: int, size: int, limits: MediaLimits) -> Structure:
     """Walk the structure of an open file of ``size`` bytes.
 
     Raises:
         LimitExceededError: boxes are nested too deeply.
+        UnsupportedCodecError: an animated WebP.
     """
     found = Structure(size_bytes=size)
     head = os.pread(descriptor, _HEAD_BYTES, 0)
@@ -171,6 +188,7 @@ def read_structure(descriptor: int, size: int, limits: MediaLimits) -> Structure
         found.kind = "matroska"
         _matroska(descriptor, size, found)
     elif head.startswith(b"RIFF") and len(head) == _HEAD_BYTES:
+        _refuse_animated_webp(descriptor)
         found.kind = "riff"
         declared = struct.unpack("<I", head[4:8])[0] + 8
         if declared > size and declared < 2**32 - 1:

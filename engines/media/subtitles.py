@@ -1,5 +1,7 @@
 """Text tracks inside a file, as cues on the asset clock."""
 
+from __future__ import annotations
+
 import re
 from fractions import Fraction
 
@@ -55,7 +57,7 @@ def read_cues(container: InputContainer, limits: MediaLimits) -> tuple[SubtitleC
     return tuple(sorted(cues, key=lambda c: (c.start_s, c.stream_index)))
 
 
-def _cues_of(packet: "Packet[Stream]") -> list[SubtitleCue]:
+def _cues_of(packet: Packet[Stream]) -> list[SubtitleCue]:
     if packet.pts is None or not packet.size:
         return []
     stream = packet.stream

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 from engines.errors import LimitExceededError
 
-FILES: Final = ("pts", "signals", "thumbs", "pictures", "sound")
+FILES: Final = ("pts", "signals", "thumbs", "pictures", "people", "sound")
 _STATE = "state.json"
 
 
@@ -74,19 +74,22 @@ class Workspace:
         """The open file for appending."""
         return self._files[name]
 
-    def save(self, state: dict[str, Any]) -> None:
-        """Make everything appended so far the checkpoint; atomic.
+    def check_size(self) -> None:
+        """Hold the files to their bound.
 
         Raises:
-            LimitExceededError: the files are larger together than allowed.
+            LimitExceededError: they are larger together than allowed.
         """
+        if sum(file.tell() for file in self._files.values()) > self._max_bytes:
+            msg = f"decoding would write more than {self._max_bytes} bytes"
+            raise LimitExceededError(msg)
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Make everything appended so far the checkpoint; atomic."""
         sizes = {}
         for name, file in self._files.items():
             file.flush()
             sizes[name] = file.tell()
-        if sum(sizes.values()) > self._max_bytes:
-            msg = f"decoding would write more than {self._max_bytes} bytes"
-            raise LimitExceededError(msg)
         stored = {
             "identity": self._identity,
             "sizes": sizes,

@@ -15,7 +15,11 @@ UInt8Array = npt.NDArray[np.uint8]
 _GRAIN = 1.5
 _OPTIONS = {
     "libx264": {"preset": "fast", "crf": "23"},
-    "libx265": {"preset": "ultrafast", "crf": "26", "x265-params": "log-level=error:keyint=250"},
+    "libx265": {
+        "preset": "ultrafast",
+        "crf": "26",
+        "x265-params": "log-level=error:keyint=250:scenecut=40",
+    },
 }
 
 

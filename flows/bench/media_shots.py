@@ -1,5 +1,7 @@
 """Shot detection on made videos with exact truth, beside PySceneDetect in the same run."""
 
+import csv
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -17,6 +19,12 @@ from flows.bench.shot_set import MadeVideo, make_shot_set, match
 CUT_MUST: Final = 0.98
 GRADUAL_MUST: Final = 0.85
 _GRADUAL: Final = ("dissolve", "wipe", "fade")
+_SAYS_SHOTS: Final = re.compile(r"cuts ?=|\b(?:0|no)(?: hard)? cuts?\b|\b1 shot\b")
+_CUTS: Final = re.compile(r"cuts ?= ?\[([\d, ]*)\]")
+_SPANS: Final = re.compile(r"(dissolve|wipe|fade) frames (\d+)-(\d+)")
+_FADES: Final = re.compile(r"scene starts[^\[]*\[([\d, ]+)\]")
+_FADE_REACH: Final = 12
+"""Half a second: the manifest gives one frame for a fade, not its span."""
 
 UNCUT_CLIPS: Final = (
     "act_soccer_juggling_g23.avi",
@@ -78,15 +86,49 @@ def figures_of(
     }
 
 
+def corpus_videos(corpus: Path) -> list[MadeVideo]:
+    """The shared corpus's real clips whose manifest says where their shots begin.
+
+    The words of its ``ground_truth`` column: ``cuts=[50,90]``, ``0 cuts``, ``1 shot``,
+    ``dissolve frames 40-60``, and ``scene starts ... [0,84,167]`` for a clip of fades.
+    """
+    found = []
+    with (corpus / "manifest.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            truth = row["ground_truth"]
+            path = corpus / row["file"]
+            if not row["file"].startswith("real/") or not _SAYS_SHOTS.search(truth):
+                continue
+            named = _CUTS.search(truth)
+            fades = _FADES.search(truth)
+            spans = [(int(a), int(b), kind) for kind, a, b in _SPANS.findall(truth)]
+            if fades:
+                starts = _numbers(fades[1])[1:]
+                spans += [(s - _FADE_REACH, s + _FADE_REACH, "fade") for s in starts]
+            found.append(MadeVideo(path, cuts=_numbers(named[1]) if named else [], gradual=spans))
+    return found
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", text)]
+
+
 def shot_rows(corpus: Path | None, folder: Path, *, videos: int, takes: int) -> list[BenchRow]:
-    """One row for each finder on the same files."""
+    """One row for each finder on the same files: the made ones, and the corpus's real clips."""
     clips = [corpus / "real" / name for name in UNCUT_CLIPS] if corpus else []
     made = make_shot_set(
         folder / "shots", [c for c in clips if c.exists()], seed=2024, videos=videos, takes=takes
     )
-    ours = figures_of(engine_starts, made)
-    content = figures_of(lambda p: scenedetect_starts(p, "content"), made)
-    adaptive = figures_of(lambda p: scenedetect_starts(p, "adaptive"), made)
+    rows = _compared("made set", made)
+    if corpus is not None:
+        rows += _compared("real clips", corpus_videos(corpus))
+    return rows
+
+
+def _compared(name: str, videos: list[MadeVideo]) -> list[BenchRow]:
+    ours = figures_of(engine_starts, videos)
+    content = figures_of(lambda p: scenedetect_starts(p, "content"), videos)
+    adaptive = figures_of(lambda p: scenedetect_starts(p, "adaptive"), videos)
     cut, gradual = float(ours["cut_f1"] or 0), float(ours["gradual_f1"] or 0)
     better = all(
         cut > float(other["cut_f1"] or 0) and gradual > float(other["gradual_f1"] or 0)
@@ -94,11 +136,15 @@ def shot_rows(corpus: Path | None, folder: Path, *, videos: int, takes: int) -> 
     )
     return [
         BenchRow(
-            name="shots: ours",
+            name=f"shots, {name}: ours",
             figures=ours,
             must=f"cut F1 >= {CUT_MUST}, gradual F1 >= {GRADUAL_MUST}, better than both below",
             holds=cut >= CUT_MUST and gradual >= GRADUAL_MUST and better,
         ),
-        BenchRow(name="shots: PySceneDetect content", figures=content, must=None, holds=None),
-        BenchRow(name="shots: PySceneDetect adaptive", figures=adaptive, must=None, holds=None),
+        BenchRow(
+            name=f"shots, {name}: PySceneDetect content", figures=content, must=None, holds=None
+        ),
+        BenchRow(
+            name=f"shots, {name}: PySceneDetect adaptive", figures=adaptive, must=None, holds=None
+        ),
     ]

@@ -31,20 +31,27 @@ def ffmpeg_program() -> str | None:
     return shutil.which("ffmpeg")
 
 
-def limit_decode(path: Path) -> None:
-    """Decode every frame and drop it: what ``ffmpeg -f null`` does."""
+def limit_decode(path: Path, threads: int = 0) -> None:
+    """Decode every frame and drop it: what ``ffmpeg -f null`` does.
+
+    Args:
+        path: the clip.
+        threads: decoder threads, 0 for as many as the library thinks fit.
+    """
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
-        stream.thread_type = "AUTO"
+        stream.thread_type = "AUTO" if threads != 1 else "NONE"
+        stream.thread_count = threads
         for _ in container.decode(stream):
             pass
 
 
-def ffmpeg_decode(path: Path) -> None:
+def ffmpeg_decode(path: Path, threads: int = 0) -> None:
     """The same in the ffmpeg program; only where it is on the PATH."""
     program = ffmpeg_program()
     assert program is not None, "asked for only where it is there"
-    command = [program, "-v", "error", "-nostdin", "-i", f"file:{path}", "-an", "-f", "null", "-"]
+    command = [program, "-v", "error", "-nostdin", "-threads", str(threads)]
+    command += ["-i", f"file:{path}", "-an", "-f", "null", "-"]
     subprocess.run(command, check=True)  # noqa: S603 (our own clip, no shell)
 
 
@@ -122,10 +129,10 @@ def indexed_samples(path: Path, step_s: float) -> dict[int, UInt8Array]:
 
 
 def engine_signals(path: Path) -> None:
-    """Shot detection alone: thumbnails and their signals for every frame."""
+    """Shot detection alone, on one thread: thumbnails and their signals for every frame."""
     with open_media(path, LIMITS) as (container, _):
         stream = video_stream(container, container.streams.video[0].index)
-        open_decoder(stream, LIMITS, 0)
+        open_decoder(stream, LIMITS, 1)
         maker = PictureMaker(Orientation(), sample_aspect(stream), hdr=None, long_edge=SMALL)
         buffer = SignalBuffer(slow_lag(float(frame_rate_of(stream))))
         for frame in container.decode(stream):

@@ -14,6 +14,7 @@ import av
 import cv2
 import numpy as np
 import numpy.typing as npt
+from av.video.reformatter import Interpolation, VideoReformatter
 
 UInt8Array = npt.NDArray[np.uint8]
 
@@ -25,7 +26,7 @@ FORMATS: tuple[tuple[str, str, tuple[int, int], int, dict[str, str]], ...] = (
     ("mjpeg", "avi", (320, 240), 15, {}),
     ("libvpx-vp9", "webm", (320, 180), 24, {"deadline": "realtime", "cpu-used": "8"}),
     ("libx264", "mp4", (216, 384), 30, {"crf": "30", "preset": "veryfast"}),
-    ("libx264", "mp4", (1280, 720), 25, {"crf": "28", "preset": "ultrafast"}),
+    ("libx264", "mp4", (960, 540), 25, {"crf": "28", "preset": "ultrafast"}),
 )
 
 
@@ -45,10 +46,12 @@ class MadeVideo:
 def load_clip(path: Path, size: tuple[int, int], most: int) -> list[UInt8Array]:
     """Decode up to ``most`` frames as uint8 [h, w, 3] RGB of ``size`` (width, height)."""
     frames: list[UInt8Array] = []
+    scaler = VideoReformatter()
     with av.open(str(path), metadata_errors="replace") as container:
+        container.streams.video[0].thread_type = "AUTO"
         for frame in container.decode(video=0):
-            picture = frame.to_ndarray(format="rgb24")
-            frames.append(cv2.resize(picture, size, interpolation=cv2.INTER_AREA))
+            small = scaler.reformat(frame, *size, "rgb24", interpolation=Interpolation.AREA)
+            frames.append(np.asarray(small.to_ndarray(), dtype=np.uint8))
             if len(frames) >= most:
                 break
     return frames
@@ -201,7 +204,7 @@ def make_shot_set(
         last = -1
         for take_number in range(takes):
             take, last = _take(clips, size, rng, last)
-            how = str(rng.choice(["cut", "cut", "cut", "dissolve", "wipe", "fade"]))
+            how = str(rng.choice(["cut"] * 6 + ["dissolve", "wipe", "fade"]))
             before = len(maker.frames)
             if take_number and rng.random() < 0.08:
                 other, _ = _take(clips, size, rng, last)

@@ -159,6 +159,26 @@ def without_index(folder: Path) -> Path:
     return _written(folder / "without_index.mp4", whole[: len(whole) // 2])
 
 
+def encrypted(folder: Path) -> Path:
+    """An MP4 under common encryption; its first picture would decode, to noise."""
+    return write_video(
+        folder / "encrypted.mp4",
+        noise_free_scene(9, 20, _SIZE),
+        audio=tone(440, 0.8),
+        container_options={
+            "encryption_scheme": "cenc-aes-ctr",
+            "encryption_key": "00112233445566778899aabbccddeeff",
+            "encryption_kid": "ffeeddccbbaa99887766554433221100",
+        },
+    )
+
+
+def animated_webp(folder: Path) -> Path:
+    """The head of a WebP with the mark of an animation, which no decoder here reads."""
+    body = b"WEBP" + struct.pack("<4sIB9x", b"VP8X", 10, 2)
+    return _written(folder / "animated.webp", b"RIFF" + struct.pack("<I", len(body)) + body)
+
+
 REFUSED: dict[str, Callable[[Path], Path]] = {
     "zero_bytes": zero_bytes,
     "text_renamed": text_renamed,
@@ -172,6 +192,8 @@ REFUSED: dict[str, Callable[[Path], Path]] = {
     "gif_bomb": gif_bomb,
     "png_bomb": png_bomb,
     "without_index": without_index,
+    "encrypted": encrypted,
+    "animated_webp": animated_webp,
 }
 
 

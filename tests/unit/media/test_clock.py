@@ -29,6 +29,16 @@ def test_avi_takes_the_steps_of_the_decoding_times() -> None:
     assert [clock.place(pts, 1, dts) for pts, dts in frames] == [0, 1, 2, 4, 6]
 
 
+def test_a_missing_time_is_a_step_behind_the_frame_before() -> None:
+    """Program streams state every second or third time; decoding times fill the rest."""
+    clock = _clock(Fraction(1, 90_000), nominal=1)
+    stated = [48_600, 52_200, 55_800, None, 63_000, None, None, 73_800]
+    placed = [clock.place(pts, 0, 48_600 + 3600 * i) for i, pts in enumerate(stated)]
+    assert placed == [48_600 + 3600 * i for i in range(8)]
+    assert clock.estimated == 3
+    assert clock.repaired == 0
+
+
 def test_equal_times_are_pulled_apart() -> None:
     clock = _clock()
     assert [clock.place(0, 0) for _ in range(4)] == [0, 1, 2, 3]

@@ -11,7 +11,7 @@ from engines.media.flow import dense_flow, split_camera
 def _texture() -> np.ndarray:
     rng = np.random.default_rng(1)
     rough = rng.integers(0, 256, (40, 60, 3), dtype=np.uint8)
-    return cv2.resize(rough, (480, 320), interpolation=cv2.INTER_CUBIC)
+    return np.asarray(cv2.resize(rough, (480, 320), interpolation=cv2.INTER_CUBIC))
 
 
 def test_a_shift_is_measured_as_a_share_of_the_picture() -> None:

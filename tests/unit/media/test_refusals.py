@@ -6,11 +6,12 @@ from pathlib import Path
 
 import hostile
 import pytest
-from made_media import tone, write_video
+from made_media import noise_free_scene, tone, write_video
 
 from engines.contracts.media import SampleParams
 from engines.errors import (
     EmptyInputError,
+    EncryptedError,
     ForbiddenFormatError,
     LimitExceededError,
     NothingDecodedError,
@@ -35,6 +36,8 @@ KINDS: dict[str, type[RefusedError]] = {
     "session_description": ForbiddenFormatError,
     "dash_manifest": ForbiddenFormatError,
     "without_index": NothingDecodedError,
+    "encrypted": EncryptedError,
+    "animated_webp": UnsupportedCodecError,
 }
 
 
@@ -93,7 +96,7 @@ def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
 
 
 def test_bounds_hold_before_memory_is_taken(tmp_path: Path) -> None:
-    path = write_video(tmp_path / "a.mp4", hostile.noise_free_scene(1, 3, (320, 240)))
+    path = write_video(tmp_path / "a.mp4", noise_free_scene(1, 3, (320, 240)))
     with pytest.raises(LimitExceededError, match="320 x 240"):
         probe(path, MediaLimits(max_side=319))
     with pytest.raises(LimitExceededError, match="pixels"):
@@ -108,3 +111,15 @@ def test_a_codec_outside_the_list_is_named(tmp_path: Path) -> None:
     )
     with pytest.raises(UnsupportedCodecError, match="adpcm_yamaha"):
         probe(path)
+
+
+def test_output_is_bounded(tmp_path: Path) -> None:
+    path = hostile.small_mp4(tmp_path)
+    with pytest.raises(LimitExceededError, match="write more than"):
+        decode(
+            path,
+            probe(path),
+            SampleParams(),
+            tmp_path / "out",
+            MediaLimits(max_output_bytes=50_000),
+        )

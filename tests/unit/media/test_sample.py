@@ -20,12 +20,14 @@ import pytest
 from made_media import noise_free_scene, tone, write_video
 
 from engines.contracts.media import SampleDocument, SampleParams
-from engines.errors import ReelgraphError
+from engines.errors import LimitExceededError, ReelgraphError
+from engines.media.limits import MediaLimits
 from engines.media.probe import probe
 from engines.media.sample import WORK_DIRECTORY, decode
 from engines.media.samples import SampleArchive
 
 Decode = Callable[..., tuple[SampleDocument, Path]]
+_BLOBS = ("samples.zip", "audio.npy", "signals.npy", "pts.npy", "thumbs.npy")
 
 
 def test_every_frame_has_its_own_time(tmp_path: Path, decoded: Decode) -> None:
@@ -176,6 +178,7 @@ def test_truncated_and_damaged_files_are_partial(tmp_path: Path, decoded: Decode
     assert 0.5 < cut.media.duration_s < 2.0
     assert problem.start_s == pytest.approx(cut.media.start_s + cut.media.duration_s)
     assert cut.coverage.skipped_s > 0
+    assert problem.start_s is not None
     assert max(s.pts for s in cut.samples) / cut.time_base_den < problem.start_s
 
     hurt, _ = decoded(hostile.damaged(tmp_path, 400))
@@ -238,12 +241,16 @@ def test_the_same_file_gives_the_same_bytes(tmp_path: Path, decoded: Decode) -> 
     first, a = decoded(path)
     second, b = decoded(path)
     assert first == second
-    for name in ("samples.zip", "audio.npy", "signals.npy", "pts.npy", "thumbs.npy"):
+    for name in _BLOBS:
         assert (a / name).read_bytes() == (b / name).read_bytes()
 
 
+_RESUMED = SampleParams(chunk_s=1.0, budget=12, people_budget=100)
+"""Budgets that are full long before the end, so that pieces of both files are let go."""
+
+
 def _work(path: Path, out: Path) -> None:
-    decode(path, probe(path), SampleParams(chunk_s=1.0, budget=12), out)
+    decode(path, probe(path), _RESUMED, out)
 
 
 def _killed_at_a_checkpoint(path: Path, out: Path) -> int:
@@ -275,11 +282,11 @@ def test_goes_on_after_a_kill(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     done = _killed_at_a_checkpoint(path, out)
     assert done > 0
     caplog.set_level("INFO")
-    resumed = decode(path, probe(path), SampleParams(chunk_s=1.0, budget=12), out)
+    resumed = decode(path, probe(path), _RESUMED, out)
     assert f"{done} frames are done" in caplog.text
-    document = decode(path, probe(path), SampleParams(chunk_s=1.0, budget=12), straight)
+    document = decode(path, probe(path), _RESUMED, straight)
     assert resumed == document
-    for name in ("samples.zip", "audio.npy", "signals.npy", "pts.npy", "thumbs.npy"):
+    for name in (*_BLOBS, "people.zip", "people_pts.npy"):
         assert (out / name).read_bytes() == (straight / name).read_bytes(), name
     assert not (out / WORK_DIRECTORY).exists()
 
@@ -331,3 +338,23 @@ def test_junk_before_the_first_frame_is_skipped_and_said(tmp_path: Path, decoded
     assert document.audio is not None
     assert document.audio.codec == "mp3"
     assert abs((document.audio.duration_s or 0) - 2.0) < 0.2
+
+
+def test_absurd_sound_times_are_bounded(tmp_path: Path) -> None:
+    """Packets that claim to lie hours apart end at a limit, not on a full disk."""
+    whole = write_video(tmp_path / "w.mkv", [], audio=tone(440, 3.0), audio_codec="pcm_s16le")
+    path = tmp_path / "leaps.mkv"
+    with av.open(str(whole)) as source, av.open(str(path), "w") as target:
+        stream = target.add_stream_from_template(source.streams.audio[0])
+        for number, packet in enumerate(source.demux()):
+            if packet.dts is not None:
+                packet.pts = packet.dts = packet.dts + number * 2 * 3600 * 1000
+                packet.stream = stream
+                target.mux(packet)
+    limits = MediaLimits(max_output_bytes=400 * 2**20)
+    with pytest.raises(LimitExceededError):
+        decode(path, probe(path), SampleParams(), tmp_path / "a", limits)
+    short = MediaLimits(max_duration_s=3600.0)
+    document = decode(path, probe(path), SampleParams(), tmp_path / "b", short)
+    assert document.verdict == "partial"
+    assert any(p.code == "stopped" for p in document.problems)

@@ -9,7 +9,7 @@ import pytest
 from made_media import Picture, cut_sequence, noise_free_scene, write_video
 
 from engines.contracts.media import SampleDocument, ShotParams, ShotsDocument
-from engines.media.shots import detect
+from engines.media.shots import detect, find_shots
 from engines.media.transnet import CORE, windows
 from engines.media.wipes import find_wipes
 
@@ -108,18 +108,31 @@ def test_a_pan_is_no_wipe() -> None:
     assert find_wipes(pan, 0, len(pan)) == []
 
 
-@pytest.mark.slow
-def test_the_second_look_finds_dissolves(tmp_path: Path, decoded: Decode) -> None:
-    import torch
-
-    deterministic = torch.are_deterministic_algorithms_enabled()
+def _dissolve(path: Path) -> Path:
+    """120 - 18 frames with a dissolve from frame 42 to 60."""
     before, after = noise_free_scene(1, 60), noise_free_scene(8, 60)
     mixed = [
         (a * (1 - (i + 1) / 19) + b * ((i + 1) / 19)).astype(np.uint8)
         for i, (a, b) in enumerate(zip(before[42:], after[:18], strict=True))
     ]
-    frames = [*before[:42], *mixed, *after[18:]]
-    document, out = decoded(write_video(tmp_path / "d.mp4", frames, 25))
+    return write_video(path, [*before[:42], *mixed, *after[18:]], 25)
+
+
+def test_a_second_look_that_comes_too_late_is_left_out_and_said(
+    tmp_path: Path, decoded: Decode
+) -> None:
+    document, out = decoded(_dissolve(tmp_path / "d.mp4"))
+    shots, (reason,) = find_shots(document, out, ShotParams(), stop_after_s=0.0)
+    assert len(shots) == 1
+    assert "had no second look" in reason
+
+
+@pytest.mark.slow
+def test_the_second_look_finds_dissolves(tmp_path: Path, decoded: Decode) -> None:
+    import torch
+
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    document, out = decoded(_dissolve(tmp_path / "d.mp4"))
     without = detect(document, out, FAST)
     found = detect(document, out, ShotParams())
     assert _starts(without) == []
