@@ -7,6 +7,7 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.types.entrypoint import EntrypointType
 
 from flows.deployments_automation import ensure_crash_automation, ensure_upload_automation
+from flows.mine_corpus import mine_corpus
 from flows.on_upload import on_upload
 from flows.placement import run_stage_here
 from flows.process_bucket import process_bucket
@@ -40,6 +41,13 @@ async def _register() -> None:
             work_pool_name=CPU_POOL,
             entrypoint_type=EntrypointType.MODULE_PATH,
             description="Every video below a prefix.",
+        ),
+        "mine-corpus": RunnerDeployment.from_flow(
+            mine_corpus,
+            name="mine-corpus",
+            work_pool_name=CPU_POOL,
+            entrypoint_type=EntrypointType.MODULE_PATH,
+            description="What causes what over all videos below a prefix.",
         ),
         "on-upload": RunnerDeployment.from_flow(
             on_upload,

@@ -13,12 +13,15 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
+from flows.chain_graph import draw
 from flows.clock import clock
-from flows.render import chain_lines
+from flows.render import chain_lines, graph_markdown, plain
 from tasks.objects.keys import parse_s3_uri
 from tasks.resources import get_resources
 from tasks.run import Run
 from tasks.store import timeline
+from tasks.store.graphs import causal_graph
+from tasks.thumbnails import thumbnails
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +59,7 @@ class Presentation:
         )
 
     def facts(self) -> None:
-        """Table of facts, timeline, causal chain, and pictures of keyframes."""
+        """Table of facts, timeline, causal graph and chains, and pictures of keyframes."""
         db, video_id = get_resources().db, self._run.video_id
         rows = timeline.timeline(db, video_id)
         create_table_artifact(
@@ -72,6 +75,7 @@ class Presentation:
             key=f"story-{video_id}",
             description=f"Timeline, causal chain and answers of {self._run.ref}",
         )
+        _show_graph(self._run, f"Causal graph of {self._run.ref}")
         self._pictures()
 
     def _pictures(self) -> None:
@@ -88,27 +92,37 @@ class Presentation:
             )
 
 
+def show_corpus(run: Run) -> None:
+    """The causal graph of a corpus, under a key that names it."""
+    _show_graph(run, f"Causal graph over the videos of {run.ref}")
+
+
+def _show_graph(run: Run, title: str) -> None:
+    world = get_resources()
+    graph = causal_graph(world.db, run.video_id)
+    pictures = thumbnails(world, (node.image_uri for node in graph.nodes))
+    create_markdown_artifact(
+        graph_markdown(graph, draw(graph, pictures), title),
+        key=f"graph-{run.video_id}",
+        description=title,
+    )
+
+
 def _markdown(run: Run, rows: Sequence[timeline.FactRow], chain: Sequence[str]) -> str:
     db = get_resources().db
-    lines = [f"## {_plain(str(run.ref))}", "", "### Causal chain", ""]
-    lines += [f"- {_plain(line)}" for line in chain]
+    lines = [f"## {plain(str(run.ref))}", "", "### Causal chain", ""]
+    lines += [f"- {plain(line)}" for line in chain]
     lines += ["", "### Answers", ""]
     for answer in timeline.answers(db, run.video_id):
-        lines.append(f"- **{answer.kind}**: {_plain(answer.claim)} ({len(answer.cites)} cited)")
+        lines.append(f"- **{answer.kind}**: {plain(answer.claim)} ({len(answer.cites)} cited)")
     lines += ["", "### Timeline", "", "| from | to | kind | fact |", "|---|---|---|---|"]
     lines += [
-        f"| {clock(r.start_s)} | {clock(r.end_s)} | {r.kind} | {_plain(r.summary)} |"
+        f"| {clock(r.start_s)} | {clock(r.end_s)} | {r.kind} | {plain(r.summary)} |"
         for r in rows[:MAX_ROWS]
     ]
     lines += ["", "### Coverage", "", "| stage | looked at | skipped | why |", "|---|---|---|---|"]
     lines += [
-        f"| {c.stage} | {c.covered_s:.1f} s | {c.skipped_s:.1f} s | {_plain(c.reason or '')} |"
+        f"| {c.stage} | {c.covered_s:.1f} s | {c.skipped_s:.1f} s | {plain(c.reason or '')} |"
         for c in timeline.coverage(db, run.video_id)
     ]
     return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Text from a video as inert Markdown: it may hold anything."""
-    flat = " ".join(text.split())
-    return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~" else c for c in flat)

@@ -117,15 +117,7 @@ def run_stage(
     Raises:
         ReelgraphError: the stage failed; the row of the stage run says how.
     """
-    recipe = Recipe(
-        stage=stage.name,
-        code_version=code_version((*stage.code, *RUNNER_CODE)),
-        engine=description.engine,
-        model=description.model,
-        model_revision=description.model_revision,
-        params=params.model_dump(mode="json"),
-        prompts=dict(prompts or {}),
-    )
+    recipe = recipe_of(stage, params, description, prompts)
     key = cache_key(inputs, recipe)
     identity = runs.StageIdentity(
         stage=stage.name,
@@ -149,6 +141,24 @@ def run_stage(
                     return _compute(world, job, finish)
         finish.cached(found)
         return found
+
+
+def recipe_of(
+    stage: Stage[P],
+    params: P,
+    description: EngineDescription,
+    prompts: Mapping[str, str] | None = None,
+) -> Recipe:
+    """Everything beside the inputs that decides what a stage computes."""
+    return Recipe(
+        stage=stage.name,
+        code_version=code_version((*stage.code, *RUNNER_CODE)),
+        engine=description.engine,
+        model=description.model,
+        model_revision=description.model_revision,
+        params=params.model_dump(mode="json"),
+        prompts=dict(prompts or {}),
+    )
 
 
 def find_usable(world: Resources, key: str, recipe: Recipe) -> StageRef | None:

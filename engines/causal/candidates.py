@@ -3,9 +3,10 @@
 The statistic is a scan: for every ordered pair of types the count of pairs of occurrences in
 many lag bands (narrow to wide) against what independent timing would give, the largest signed
 root of the Poisson log-likelihood ratio taken. Its null comes from circular shifts of the cause
-inside each video, which keeps both rhythms; the p-value of a maximum already pays for having
-looked at all bands. Beyond the reach of counting, the tail is a gamma distribution fitted to
-the shifts' moments (Winkler et al. 2016, Faster permutation inference in brain imaging).
+inside each video (``engines.causal.null``), which keeps both rhythms; the p-value of a maximum
+already pays for having looked at all bands. Beyond the reach of counting, the tail is a gamma
+distribution fitted to the shifts' moments (Winkler et al. 2016, Faster permutation inference in
+brain imaging).
 """
 
 from dataclasses import dataclass
@@ -15,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from engines.causal.series import SIMULTANEOUS_S, EventTable, Floats, Ints, draw_shifts, shift_times
+from engines.causal.series import SIMULTANEOUS_S, EventTable, Floats, Ints
 
 Number = TypeVar("Number", np.int32, np.float64)
 
 BAND_BINS = (1, 2, 4, 8, 16, 32)
-CELLS_PER_BATCH = 2_000_000
-PAIR_BUDGET = 3e8
-"""Co-occurrences looked at over all permutations; dense timelines get fewer permutations."""
 COUNTED_TAIL = 10
 
 
@@ -49,7 +47,6 @@ class Scan:
         band: int64, index of the best band.
         count: pairs of occurrences in the best band.
         expected: the same under independent timing.
-        within_lag: pairs of occurrences within the longest lag.
         bands: what ``band`` indexes.
     """
 
@@ -57,7 +54,6 @@ class Scan:
     band: Ints
     count: Floats
     expected: Floats
-    within_lag: Floats
     bands: Bands
 
     @property
@@ -91,27 +87,32 @@ def pairs_within(cause: Floats, effect: Floats, max_lag_s: float) -> tuple[Ints,
     return i, begin + np.arange(len(i))
 
 
-def lag_histogram(
-    table: EventTable, time: Floats, kind: Ints, bands: Bands, copies: int = 1
-) -> NDArray[np.int32]:
-    """Counts by copy, cause, effect and lag bin: int32 [copies, k, k, bins].
+def lag_cells(table: EventTable, time: Floats, kind: Ints, bands: Bands) -> Ints:
+    """Cell of every co-occurrence: ((copy * k + cause) * k + effect) * bins + bin, int64 [m].
 
     Args:
         table: the effects, at their true times.
         time: [copies * n] times of the causes; copy c takes [c * n, (c + 1) * n).
         kind: [n] types of the causes.
         bands: the lag bins.
-        copies: how many shifted versions ``time`` holds.
     """
     k, bins = table.num_types, bands.num_bins
-    i, j = pairs_within(time, table.time, bands.step_s * bands.num_bins)
+    i, j = pairs_within(time, table.time, bands.step_s * bins)
     lag = table.time[j] - time[i]
     effect = table.kind[j]
     ordered = lag > table.error[effect] + SIMULTANEOUS_S
     i, effect, lag = i[ordered], effect[ordered], lag[ordered]
     at = np.minimum((lag / bands.step_s).astype(np.int64), bins - 1)
-    n = max(len(kind), 1)
-    cell = (((i // n) * k + kind[i % n]) * k + effect) * bins + at
+    copy, cause = np.divmod(i, max(len(kind), 1))
+    return np.asarray(((copy * k + kind[cause]) * k + effect) * bins + at)
+
+
+def lag_histogram(
+    table: EventTable, time: Floats, kind: Ints, bands: Bands, copies: int = 1
+) -> NDArray[np.int32]:
+    """Counts by copy, cause, effect and lag bin: int32 [copies, k, k, bins]; see ``lag_cells``."""
+    k, bins = table.num_types, bands.num_bins
+    cell = lag_cells(table, time, kind, bands)
     flat = np.bincount(cell, minlength=copies * k * k * bins)
     return flat.reshape(copies, k, k, bins).astype(np.int32)
 
@@ -119,11 +120,12 @@ def lag_histogram(
 def expected_histogram(table: EventTable, bands: Bands) -> NDArray[np.float64]:
     """Mean of ``lag_histogram`` over all circular shifts, exactly: float64 [k, k, bins]."""
     k, bins, v = table.num_types, bands.num_bins, table.num_videos
-    centre = (np.arange(bins) + 0.5) * bands.step_s
-    before = table.time[:, None] - centre[None, :]
-    open_ = table.is_observed(before) & (centre[None, :] > table.error[table.kind][:, None])
-    reach = np.zeros((v * k, bins))
-    np.add.at(reach, table.video * k + table.kind, open_.astype(np.float64))
+    centre: Floats = (np.arange(bins, dtype=np.float64) + 0.5) * bands.step_s
+    open_ = _seen_before(table, centre) & (centre[None, :] > table.error[table.kind][:, None])
+    train = table.video * k + table.kind
+    reach = np.empty((v * k, bins))
+    for at in range(bins):
+        reach[:, at] = np.bincount(train, weights=open_[:, at], minlength=v * k)
     length = np.diff(table.video_covered)
     rate = np.divide(
         table.counts(), length[:, None], out=np.zeros((v, k)), where=length[:, None] > 0
@@ -132,13 +134,24 @@ def expected_histogram(table: EventTable, bands: Bands) -> NDArray[np.float64]:
     return product.reshape(k, k, bins) * bands.step_s
 
 
-def _band_sums(histogram: NDArray[Number], bands: Bands) -> NDArray[Number]:
+def _seen_before(table: EventTable, lag_s: Floats) -> NDArray[np.bool_]:
+    """Whether the instant ``lag_s`` [bins] before each event was observed: bool [n, bins]."""
+    seg = np.maximum(np.searchsorted(table.seg_start, table.time, side="right") - 1, 0)
+    since = table.time - table.seg_start[seg]
+    near = np.flatnonzero((since < lag_s[-1]) | (since >= np.diff(table.seg_covered)[seg]))
+    seen = np.ones((len(table.time), len(lag_s)), dtype=np.bool_)
+    seen[near] = table.is_observed(table.time[near, None] - lag_s[None, :])
+    return seen
+
+
+def band_sums(histogram: NDArray[Number], bands: Bands) -> NDArray[Number]:
+    """Counts of bins added up to counts of bands along the last axis."""
     total = np.zeros((*histogram.shape[:-1], bands.num_bins + 1), dtype=histogram.dtype)
     np.cumsum(histogram, axis=-1, out=total[..., 1:])
     return np.asarray(total[..., bands.last] - total[..., bands.first])
 
 
-class _Score:
+class BandScores:
     """Twice the Poisson log-likelihood ratio of counts, 0 where not above expectation.
 
     Counts are small integers met millions of times, so their entropy is looked up.
@@ -150,6 +163,7 @@ class _Score:
         self._entropy = np.zeros(0, dtype=np.float32)
 
     def __call__(self, count: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Scores of counts whose last axes are those of the expectation, float32."""
         top = int(count.max(initial=0)) + 1
         if top > len(self._entropy):
             c = np.arange(2 * top, dtype=np.float64)
@@ -161,7 +175,7 @@ class _Score:
 
 
 def _tail_p_value(observed: Floats, null: Floats) -> Floats:
-    """P-values of ``observed`` [k, k] in ``null`` [p, k, k]: counted, then gamma beyond."""
+    """P-values of ``observed`` [f, f] in ``null`` [p, f, f]: counted, then gamma beyond."""
     counted = (1.0 + (null >= observed - 1e-9).sum(axis=0)) / (1.0 + len(null))
     mean, spread = null.mean(axis=0), np.maximum(null.std(axis=0), 1e-6)
     skew = np.clip((((null - mean) / spread) ** 3).mean(axis=0), 0.2, 3.0)
@@ -171,51 +185,29 @@ def _tail_p_value(observed: Floats, null: Floats) -> Floats:
     return np.asarray(np.clip(chosen, 1e-30, 1.0))
 
 
-def scan_pairs(
-    table: EventTable,
-    *,
-    max_lag_s: float,
-    lag_bins: int,
-    permutations: int,
-    min_count: float,
-    rng: np.random.Generator,
-) -> Scan:
+def scan_pairs(table: EventTable, bands: Bands, null: Floats, frequent: Ints) -> Scan:
     """Scan every ordered pair of types, the pair of a type with itself included.
 
-    Types with fewer than ``min_count`` events are counted but not permuted: their p-values are 1.
-
-    The cost grows with the number of co-occurring pairs times ``permutations`` and with
-    types squared times lag bands, and only linearly with the number of videos.
+    Args:
+        table: all events.
+        bands: where to look.
+        null: float64 [p, f, f], scores that the frequent types reach by chance.
+        frequent: int64 [f], types that can be tested; p-values of the others are 1.
     """
     k = table.num_types
-    bands = make_bands(max_lag_s, lag_bins)
     histogram = lag_histogram(table, table.time, table.kind, bands)[0]
-    expected = _band_sums(expected_histogram(table, bands), bands)
-    count = _band_sums(histogram, bands)
-    score_of = _Score(expected)
-    score = score_of(count)
+    expected = band_sums(expected_histogram(table, bands), bands)
+    count = band_sums(histogram, bands)
+    score = BandScores(expected)(count)
     best = score.argmax(axis=-1)
     top = np.sqrt(np.take_along_axis(score, best[..., None], -1)[..., 0]).astype(np.float64)
-    frequent = np.flatnonzero(np.bincount(table.kind, minlength=k) >= min_count)
-    tested = table.only(frequent)
-    pairs = max(1.0, float(histogram.sum()))
-    permutations = int(np.clip(PAIR_BUDGET / pairs, min(100, permutations), permutations))
-    if len(frequent) < 2:  # noqa: PLR2004
-        permutations = 1
-    copies = int(np.clip(CELLS_PER_BATCH / max(k * k * len(bands.first), pairs), 1, 64))
-    null = np.zeros((permutations, k, k))
-    for begin in range(0, permutations, copies):
-        size = min(copies, permutations - begin)
-        moved = shift_times(tested, draw_shifts(tested, size, max_lag_s, rng))
-        drawn = lag_histogram(tested, moved.ravel(), tested.kind, bands, copies=size)
-        null[begin : begin + size] = np.sqrt(score_of(_band_sums(drawn, bands)).max(axis=-1))
     p_value = np.ones((k, k))
-    p_value[np.ix_(frequent, frequent)] = _tail_p_value(top, null)[np.ix_(frequent, frequent)]
+    chosen = np.ix_(frequent, frequent)
+    p_value[chosen] = _tail_p_value(top[chosen], null)
     return Scan(
         p_value=p_value,
         band=best.astype(np.int64),
         count=np.take_along_axis(count, best[..., None], -1)[..., 0].astype(np.float64),
         expected=np.take_along_axis(expected, best[..., None], -1)[..., 0],
-        within_lag=histogram.sum(axis=-1).astype(np.float64),
         bands=bands,
     )

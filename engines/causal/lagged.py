@@ -108,9 +108,10 @@ def lagged_edges(
             given = np.column_stack(others) if others else None
             p_value = _best_test(options, (cause, lag), target, given, seed)
             found.append((cause, effect, lag, p_value))
+    # The search looked at every pair and lag, so all of them count, not the selected alone.
     family = k * (k - 1) * max_lag
     p_values = np.array([f[3] for f in found])
-    q_values = benjamini_hochberg(p_values, max(len(found), family // 4)) if found else p_values
+    q_values = benjamini_hochberg(p_values, family) if found else p_values
     edges = [
         LaggedEdge(c, e, g, p, float(q)) for (c, e, g, p), q in zip(found, q_values, strict=True)
     ]

@@ -9,18 +9,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engines.causal.candidates import make_bands
 from engines.causal.confidence import edge_confidence
+from engines.causal.null import PooledNull, draw_null, pool_null
 from engines.causal.placebo import PlaceboResult, run_placebos
-from engines.causal.series import EventTable, VideoEvents, build_table
+from engines.causal.series import EventTable, VideoEvents, event_times, join, most_frequent
 from engines.causal.verdicts import Mined, Pair, judge
 from engines.contracts.base import Coverage
-from engines.contracts.causal import CausalEdge, CausesDocument, Event, MinerParams, Scope
+from engines.contracts.causal import (
+    CausalEdge,
+    CausesDocument,
+    EdgeExample,
+    Event,
+    MinerParams,
+    Scope,
+)
 from engines.contracts.time import TimeSpan
 
 VERDICT_ORDER = {"causal": 0, "insufficient_evidence": 1, "not_causal": 2}
 CLEAR_SHARE = 0.5
 """Attention above which one occurrence is said to have caused another."""
 EDGE_RATE_HZ = 16_000
+MAX_EXAMPLES = 5
+"""Occurrences that an edge of a corpus points to, of different videos as far as there are."""
 
 
 def mine(
@@ -41,21 +52,27 @@ def mine(
         ``insufficient_evidence`` when not one pair could be tested.
     """
     params = params or MinerParams()
-    spans = [(s.start_s, s.end_s) for s in observed] or _own_span(events)
-    return _mine([VideoEvents("video", events, spans)], params, "video")
+    spans = [(s.start_s, s.end_s) for s in observed] or own_span(events)
+    [times], num_rare = most_frequent(
+        [event_times(VideoEvents("video", events, spans))], params.max_types
+    )
+    table = join([times], gap_s=2 * params.max_lag_s + 1.0)
+    bands = make_bands(params.max_lag_s, params.lag_bins)
+    rng = np.random.default_rng(params.seed)
+    own = draw_null(table, bands, permutations=params.permutations, rng=rng)
+    null = pool_null(
+        table,
+        bands,
+        [times.names],
+        lambda: [own],
+        permutations=own.copies,
+        min_count=params.min_effective_n,
+    )
+    return mine_table(table, null, params, events=events, num_rare=num_rare)
 
 
-def mine_corpus(videos: Sequence[VideoEvents], params: MinerParams | None = None) -> CausesDocument:
-    """Mine many videos together; edges have scope ``corpus`` and no instances.
-
-    The spans of the edges reach from 0 to the lag, since no clock is shared. The result does
-    not depend on the order of the videos or of their events.
-    """
-    ordered = sorted(videos, key=lambda v: v.video)
-    return _mine(ordered, params or MinerParams(), "corpus")
-
-
-def _own_span(events: Sequence[Event]) -> list[tuple[float, float]]:
+def own_span(events: Sequence[Event]) -> list[tuple[float, float]]:
+    """From the first event to the last: what was observed, when nobody says so."""
     if not events:
         return []
     start = min(e.span.start_s for e in events)
@@ -63,27 +80,87 @@ def _own_span(events: Sequence[Event]) -> list[tuple[float, float]]:
     return [(start, end + 1e-3)]
 
 
-def _mine(videos: Sequence[VideoEvents], params: MinerParams, scope: Scope) -> CausesDocument:
-    table = build_table(videos, gap_s=2 * params.max_lag_s + 1.0)
-    observed = table.total_s
-    coverage = Coverage(covered_s=observed, skipped_s=0.0)
-    missing = _nothing_to_mine(table)
+def mine_table(
+    table: EventTable,
+    null: PooledNull,
+    params: MinerParams,
+    *,
+    scope: Scope = "video",
+    events: Sequence[Event] = (),
+    videos: Sequence[str] = (),
+    skipped_s: float = 0.0,
+    num_rare: int = 0,
+) -> CausesDocument:
+    """Mine what was laid out on one clock.
+
+    Args:
+        table: all usable events.
+        null: what chance does in them.
+        params: of the miner.
+        scope: ``video`` has instances of its edges, ``corpus`` examples from its videos.
+        events: the timeline, for scope ``video``.
+        videos: names of the table's videos, for scope ``corpus``.
+        skipped_s: seconds that were not decoded.
+        num_rare: types that were left out.
+    """
+    coverage = Coverage(covered_s=table.total_s, skipped_s=skipped_s)
+    missing = _missing(table)
     if missing is not None:
-        return CausesDocument(
-            coverage=coverage,
-            edges=(),
-            verdict="insufficient_evidence",
-            reason=missing,
-            num_events=len(table.time),
-            effective_n=0.0,
-            placebo_rate=None,
+        empty = nothing_to_mine(missing, scope)
+        return empty.model_copy(
+            update={
+                "coverage": coverage,
+                "num_events": len(table.time),
+                "num_videos": table.num_videos,
+            }
         )
-    mined = judge(table, params)
-    placebo = run_placebos(table, mined, params) if mined.num_eligible else None
-    return _document(videos, mined, placebo, params, scope)
+    mined = judge(table, params, null)
+    placebo = run_placebos(mined, null, params) if mined.num_eligible else None
+    ranked = sorted(mined.pairs, key=_rank)
+    causal = [p for p in ranked if p.verdict == "causal"]
+    rest = [p for p in ranked if p.verdict != "causal" and p.cooccurrences > 0]
+    edges = [
+        _edge(p, table, placebo, params, scope) for p in causal + rest[: params.max_rejected_edges]
+    ]
+    if scope == "corpus":
+        found = [_examples(p, table, videos) for p in causal]
+        edges[: len(causal)] = [
+            e.model_copy(update={"examples": x}) for e, x in zip(edges, found, strict=False)
+        ]
+    else:
+        for pair, edge in zip(causal, list(edges), strict=False):
+            edges += _instances(pair, edge, table, events)
+    return CausesDocument(
+        coverage=coverage,
+        edges=tuple(edges),
+        verdict=_verdict(mined, causal),
+        reason=_reason(mined, causal, len(rest), params) + _left_out(num_rare),
+        num_events=len(table.time),
+        effective_n=max((p.effective_n for p in mined.pairs), default=0.0),
+        placebo_rate=placebo.rate if placebo else None,
+        placebo_edges=sum(placebo.found.values()) if placebo else None,
+        placebo_runs=placebo.runs if placebo else 0,
+        scope=scope,
+        num_videos=table.num_videos,
+    )
 
 
-def _nothing_to_mine(table: EventTable) -> str | None:
+def nothing_to_mine(reason: str, scope: Scope) -> CausesDocument:
+    """The abstention for want of anything to look at."""
+    return CausesDocument(
+        coverage=Coverage(covered_s=0.0, skipped_s=0.0),
+        edges=(),
+        verdict="insufficient_evidence",
+        reason=reason,
+        num_events=0,
+        effective_n=0.0,
+        placebo_rate=None,
+        scope=scope,
+        num_videos=0,
+    )
+
+
+def _missing(table: EventTable) -> str | None:
     if len(table.time) == 0:
         return "0 usable events in the observed spans"
     if table.num_types < 2:  # noqa: PLR2004
@@ -91,42 +168,13 @@ def _nothing_to_mine(table: EventTable) -> str | None:
     return None
 
 
-def _document(
-    videos: Sequence[VideoEvents],
-    mined: Mined,
-    placebo: PlaceboResult | None,
-    params: MinerParams,
-    scope: Scope,
-) -> CausesDocument:
-    ranked = sorted(
-        mined.pairs,
-        key=lambda p: (
-            VERDICT_ORDER[p.verdict],
-            p.p_value if p.p_value is not None else 1.0 + p.p_scan,
-            -p.cooccurrences,
-            p.cause,
-            p.effect,
-        ),
-    )
-    causal = [p for p in ranked if p.verdict == "causal"]
-    rest = [p for p in ranked if p.verdict != "causal" and p.cooccurrences > 0]
-    shown = causal + rest[: params.max_rejected_edges]
-    edges = [_edge(p, mined.table, placebo, params, scope) for p in shown]
-    if scope == "video":
-        for pair, edge in zip(causal, edges, strict=False):
-            edges += _instances(pair, edge, mined.table, videos[0].events)
-    effective = max((p.effective_n for p in mined.pairs), default=0.0)
-    return CausesDocument(
-        coverage=Coverage(covered_s=mined.table.total_s, skipped_s=0.0),
-        edges=tuple(edges),
-        verdict=_verdict(mined, causal),
-        reason=_reason(mined, causal, len(rest), params),
-        num_events=len(mined.table.time),
-        effective_n=effective,
-        placebo_rate=placebo.rate if placebo else None,
-        placebo_edges=sum(placebo.found.values()) if placebo else None,
-        placebo_runs=placebo.runs if placebo else 0,
-    )
+def _rank(pair: Pair) -> tuple[int, float, int, str, str]:
+    p_value = pair.p_value if pair.p_value is not None else 1.0 + pair.p_scan
+    return VERDICT_ORDER[pair.verdict], p_value, -pair.cooccurrences, pair.cause, pair.effect
+
+
+def _left_out(num_rare: int) -> str:
+    return f"; {num_rare} rarer types were left out" if num_rare else ""
 
 
 def _verdict(mined: Mined, causal: list[Pair]) -> str:
@@ -178,6 +226,8 @@ def _edge(
         placebo_rate=rate,
         verdict=pair.verdict,
         reason=pair.reason,
+        num_videos=pair.agreement.num_videos if pair.agreement else None,
+        heterogeneity=pair.agreement.i_squared if pair.agreement else None,
     )
 
 
@@ -222,3 +272,27 @@ def _instances(
             )
         )
     return found
+
+
+def _examples(pair: Pair, table: EventTable, videos: Sequence[str]) -> tuple[EdgeExample, ...]:
+    """Occurrences that show the edge best: one of each video first, the clearest first."""
+    tested = pair.tested
+    if tested is None:
+        return ()
+    causes = np.flatnonzero(table.kind == tested.kind)[tested.links.source]
+    effects = np.flatnonzero(table.kind == table.names.index(pair.effect))[tested.links.target]
+    off = np.abs(tested.links.lag_s - tested.kernel.mean_s)
+    order = np.lexsort((np.arange(len(off)), off, -np.round(tested.shares, 3)))
+    order = order[tested.shares[order] > CLEAR_SHARE]
+    _, first = np.unique(table.video[causes[order]], return_index=True)
+    rest = np.setdiff1d(np.arange(len(order)), first)
+    chosen = order[np.concatenate([np.sort(first), rest])[:MAX_EXAMPLES]]
+    return tuple(
+        EdgeExample(
+            video=videos[int(table.video[causes[m]])],
+            cause_event=f"event:{table.ordinal[causes[m]]}",
+            effect_event=f"event:{table.ordinal[effects[m]]}",
+            lag_s=float(tested.links.lag_s[m]),
+        )
+        for m in chosen
+    )

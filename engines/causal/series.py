@@ -6,6 +6,8 @@ a *covered* clock that runs only while the video was observed: shifting events o
 spans that nobody looked at alone.
 """
 
+import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -34,11 +36,13 @@ class VideoEvents:
         video: identity, only for telling videos apart.
         events: in any order; an event's index here is its ordinal.
         observed_s: spans [start, end) in seconds on the asset clock that were decoded.
+        skipped_s: seconds that were not.
     """
 
     video: str
     events: Sequence[Event]
     observed_s: Sequence[tuple[float, float]]
+    skipped_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -112,20 +116,39 @@ class EventTable:
         inside = time - self.seg_start[safe] < np.diff(self.seg_covered)[safe]
         return np.asarray((seg >= 0) & inside)
 
-    def only(self, kinds: Ints) -> "EventTable":
-        """The same clock and type names with the events of some types alone."""
-        kept = np.isin(self.kind, kinds)
-        return replace(
-            self,
-            time=self.time[kept],
-            kind=self.kind[kept],
-            video=self.video[kept],
-            ordinal=self.ordinal[kept],
-        )
-
     def of_type(self, kind: int) -> Floats:
         """Sorted times of one type."""
         return np.asarray(self.time[self.kind == kind])
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """What mining needs of one video's timeline: a few arrays instead of documents.
+
+    Attributes:
+        names: its types, sorted.
+        time: float64 [n], seconds on the asset clock, sorted.
+        kind: int64 [n], index into ``names``.
+        ordinal: int64 [n], index of the event in the timeline.
+        error: float64 [k], largest time error of the type in seconds.
+        spans: float64 [s, 2], observed spans in seconds, sorted and apart.
+        skipped_s: seconds that were not decoded.
+    """
+
+    names: tuple[str, ...]
+    time: Floats
+    kind: Ints
+    ordinal: Ints
+    error: Floats
+    spans: Floats
+    skipped_s: float = 0.0
+
+    def fingerprint(self) -> bytes:
+        """SHA-256 of what happened and when: an order of videos that no listing changes."""
+        digest = hashlib.sha256("\0".join(self.names).encode())
+        for array in (self.time, self.kind, self.error, self.spans):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.digest()
 
 
 def _usable(event: Event) -> bool:
@@ -144,75 +167,116 @@ def _merge_spans(spans: Sequence[tuple[float, float]]) -> list[tuple[float, floa
     return merged
 
 
-def build_table(videos: Sequence[VideoEvents], *, gap_s: float) -> EventTable:
-    """Lay the videos out on one clock.
+def event_times(item: VideoEvents) -> EventTimes:
+    """The usable events of one video.
 
     Flagged events are left out, events of one type that start within ``RESOLUTION_S`` count
-    once, and events
-    outside the observed spans are dropped. The result does not depend on the order of the
-    events inside a video.
-
-    Args:
-        videos: at least one; each with observed spans in seconds.
-        gap_s: empty time between two videos, longer than the longest lag.
+    once, and events outside the observed spans are dropped. The result does not depend on the
+    order of the events.
     """
-    names = tuple(sorted({e.type for v in videos for e in v.events if _usable(e)}))
+    spans = _merge_spans(item.observed_s)
+    names = tuple(sorted({e.type for e in item.events if _usable(e)}))
     index = {name: i for i, name in enumerate(names)}
     error = np.zeros(len(names))
-    rows: list[tuple[float, int, int, int]] = []
-    seg_start: list[float] = []
-    seg_length: list[float] = []
-    seg_video: list[int] = []
-    offset: list[float] = []
-    position = 0.0
-    for v, item in enumerate(videos):
-        spans = _merge_spans(item.observed_s)
-        shift = position - (spans[0][0] if spans else 0.0)
-        offset.append(shift)
-        for start, end in spans:
-            seg_start.append(start + shift)
-            seg_length.append(end - start)
-            seg_video.append(v)
-        position += (spans[-1][1] - spans[0][0] if spans else 0.0) + gap_s
-        for ordinal, event in enumerate(item.events):
-            start = event.span.start_s
-            if _usable(event) and any(a <= start <= b for a, b in spans):
-                kind = index[event.type]
-                error[kind] = max(error[kind], event.time_error_s)
-                rows.append((start + shift, kind, v, ordinal))
-    return _assemble(names, rows, error, (seg_start, seg_length, seg_video), offset)
-
-
-def _assemble(
-    names: tuple[str, ...],
-    rows: list[tuple[float, int, int, int]],
-    error: Floats,
-    segments: tuple[list[float], list[float], list[int]],
-    offset: list[float],
-) -> EventTable:
+    rows: list[tuple[float, int, int]] = []
+    for ordinal, event in enumerate(item.events):
+        span = event.span
+        # As ``span.start_s``, without building a fraction for each of many thousand events.
+        start = span.start_pts * span.time_base_num / span.time_base_den
+        if _usable(event) and any(a <= start <= b for a, b in spans):
+            kind = index[event.type]
+            error[kind] = max(error[kind], event.time_error_s)
+            rows.append((start, kind, ordinal))
     rows.sort()
-    kept: list[tuple[float, int, int, int]] = []
+    kept: list[tuple[float, int, int]] = []
     last = np.full(len(names), -np.inf)
     for row in rows:
         if row[0] - last[row[1]] > RESOLUTION_S:
             kept.append(row)
             last[row[1]] = row[0]
-    seg_start, seg_length, seg_video = segments
-    covered = np.concatenate([[0.0], np.cumsum(seg_length)])
-    of_video = np.asarray(seg_video, dtype=np.int64)
-    firsts = np.searchsorted(of_video, np.arange(len(offset) + 1), side="left")
-    return EventTable(
+    return EventTimes(
         names=names,
         time=np.array([r[0] for r in kept], dtype=np.float64),
         kind=np.array([r[1] for r in kept], dtype=np.int64),
-        video=np.array([r[2] for r in kept], dtype=np.int64),
-        ordinal=np.array([r[3] for r in kept], dtype=np.int64),
+        ordinal=np.array([r[2] for r in kept], dtype=np.int64),
         error=error,
-        seg_start=np.asarray(seg_start, dtype=np.float64),
+        spans=np.array(spans, dtype=np.float64).reshape(-1, 2),
+        skipped_s=item.skipped_s,
+    )
+
+
+def most_frequent(videos: Sequence[EventTimes], max_types: int) -> tuple[list[EventTimes], int]:
+    """The events of the ``max_types`` types that occur most, and how many types were left out.
+
+    The cost of mining grows with the square of the types; a thousand labels, each seen twice,
+    say nothing about causes.
+    """
+    counts: Counter[str] = Counter()
+    for video in videos:
+        number = np.bincount(video.kind, minlength=len(video.names))
+        counts.update(dict(zip(video.names, number.tolist(), strict=True)))
+    if len(counts) <= max_types:
+        return list(videos), 0
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    kept = set(ranked[:max_types])
+    return [_only(video, kept) for video in videos], len(counts) - max_types
+
+
+def _only(video: EventTimes, kept: set[str]) -> EventTimes:
+    types = np.array([i for i, name in enumerate(video.names) if name in kept], dtype=np.int64)
+    inside = np.isin(video.kind, types)
+    return replace(
+        video,
+        names=tuple(video.names[i] for i in types),
+        time=video.time[inside],
+        kind=np.searchsorted(types, video.kind[inside]),
+        ordinal=video.ordinal[inside],
+        error=video.error[types],
+    )
+
+
+def build_table(videos: Sequence[VideoEvents], *, gap_s: float) -> EventTable:
+    """As ``join`` for timelines."""
+    return join([event_times(video) for video in videos], gap_s=gap_s)
+
+
+def join(videos: Sequence[EventTimes], *, gap_s: float) -> EventTable:
+    """Lay the videos out on one clock.
+
+    Args:
+        videos: in the order in which the table numbers them; at least one.
+        gap_s: empty time between two videos, longer than the longest lag.
+    """
+    names = tuple(sorted({name for v in videos for name in v.names}))
+    index = {name: i for i, name in enumerate(names)}
+    error = np.zeros(len(names))
+    offset = np.zeros(len(videos))
+    kinds: list[Ints] = []
+    position = 0.0
+    for number, video in enumerate(videos):
+        local = np.array([index[name] for name in video.names], dtype=np.int64)
+        np.maximum.at(error, local, video.error)
+        kinds.append(local[video.kind])
+        first, last = (video.spans[0, 0], video.spans[-1, 1]) if len(video.spans) else (0.0, 0.0)
+        offset[number] = position - first
+        position += float(last - first) + gap_s
+    events = [len(v.time) for v in videos]
+    segments = [len(v.spans) for v in videos]
+    spans = np.concatenate([v.spans for v in videos])
+    covered = np.concatenate([[0.0], np.cumsum(spans[:, 1] - spans[:, 0])])
+    ends = np.concatenate([[0], np.cumsum(segments)])
+    return EventTable(
+        names=names,
+        time=np.concatenate([v.time for v in videos]) + np.repeat(offset, events),
+        kind=np.concatenate(kinds),
+        video=np.repeat(np.arange(len(videos)), events),
+        ordinal=np.concatenate([v.ordinal for v in videos]),
+        error=error,
+        seg_start=spans[:, 0] + np.repeat(offset, segments),
         seg_covered=covered,
-        seg_video=of_video,
-        video_covered=covered[firsts],
-        offset=np.asarray(offset, dtype=np.float64),
+        seg_video=np.repeat(np.arange(len(videos)), segments),
+        video_covered=covered[ends],
+        offset=offset,
     )
 
 
@@ -269,16 +333,23 @@ def substituted(table: EventTable, rng: np.random.Generator) -> EventTable:
     The pauses between occurrences (the one around the end included) are dealt out again from
     a random start, so that bursts and rhythms of a kind remain and every relation goes.
     """
-    begin, end = table.video_covered[table.video], table.video_covered[table.video + 1]
-    inside = table.covered(table.time) - begin
-    time = table.time.copy()
+    length = np.maximum(np.diff(table.video_covered), 1e-9)
     train = table.video * table.num_types + table.kind
-    for label in np.unique(train):
-        at = np.flatnonzero(train == label)
-        length = float(end[at[0]] - begin[at[0]])
-        pauses = np.diff(inside[at], append=inside[at[0]] + length)
-        moved = np.cumsum(rng.permutation(pauses)) + rng.random() * length
-        time[at] = table.uncovered(begin[at] + np.mod(moved, max(length, 1e-9)))
+    order = np.argsort(train, kind="stable")
+    inside = (table.covered(table.time) - table.video_covered[table.video])[order]
+    _, first, member, number = np.unique(
+        train[order], return_index=True, return_inverse=True, return_counts=True
+    )
+    whole = length[table.video[order]]
+    following = np.append(inside[1:], 0.0)
+    last = first + number - 1
+    following[last] = inside[first] + whole[last]
+    pauses = (following - inside)[np.lexsort((rng.random(len(inside)), member))]
+    run = np.cumsum(pauses)
+    run -= np.repeat(run[first] - pauses[first], number)
+    moved = np.mod(run + rng.random(len(first))[member] * whole, whole)
+    time = table.time.copy()
+    time[order] = table.uncovered(table.video_covered[table.video[order]] + moved)
     return _with_events(table, time, table.kind)
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from engines.causal.observed import end_s, observed_spans
 from engines.causal.series import Floats
 from engines.causal.signals import (
     Interval,
     MotionSignals,
-    frame_step,
     light_steps,
     motion_bursts,
 )
@@ -33,6 +33,9 @@ LIGHT_ONLY_FRAMES = 4
 MIN_WORD_LETTERS = 4
 NOT_EVENTS = ("speech", "silence")
 """Speech has its own events, and that nothing is heard is not something that happens."""
+ONSET = "onset"
+SAME_SOUND_S = 0.06
+"""An onset this close to the beginning of a tone or of music is that beginning."""
 COMMON_WORDS = (
     "about after again also because been before being came come could does doing done down "
     "each even every from gets give goes going good gonna have having here into just know like "
@@ -69,7 +72,7 @@ def fuse(
     """
     params = params or TimelineParams()
     step = sample.sample_step_s
-    end = _end_s(sample, motion)
+    end = end_s(sample, motion)
     events: list[Event] = []
     cuts: Floats = np.zeros(0)
     if shots is not None:
@@ -88,7 +91,7 @@ def fuse(
     if actions is not None:
         events += _action_events(actions)
     events.sort(key=lambda e: (e.span.start_s, e.type, e.span.end_s, e.evidence))
-    observed, whole = _observed(sample, motion)
+    observed, whole = observed_spans(sample, motion)
     covered = sum(b - a for a, b in observed)
     missing = [
         name
@@ -200,6 +203,14 @@ def _label_events(
 
 
 def _sound_events(sounds: tuple[Label, ...]) -> list[Event]:
+    named = [s.span.start_s for s in sounds if slug(s.label) not in (*NOT_EVENTS, ONSET)]
+    begins = np.sort(np.array(named, dtype=np.float64))
+
+    def is_beginning(sound: Label) -> bool:
+        """Whether it is the onset of a sound that has a name: one happening, one event."""
+        near = np.abs(begins - sound.span.start_s).min(initial=np.inf)
+        return slug(sound.label) == ONSET and bool(near <= SAME_SOUND_S)
+
     return [
         _event(
             sound.span,
@@ -210,7 +221,7 @@ def _sound_events(sounds: tuple[Label, ...]) -> list[Event]:
             flags=sound.flags,
         )
         for i, sound in enumerate(sounds)
-        if slug(sound.label) not in NOT_EVENTS
+        if slug(sound.label) not in NOT_EVENTS and not is_beginning(sound)
     ]
 
 
@@ -279,6 +290,7 @@ def _text_events(texts: TextDocument, step_s: float, params: TimelineParams) -> 
 
 
 def _action_events(actions: ActionsDocument) -> list[Event]:
+    """Recognised actions; strokes of limbs are too many and runs of activity too vague."""
     return [
         _event(
             action.span,
@@ -289,7 +301,7 @@ def _action_events(actions: ActionsDocument) -> list[Event]:
             flags=action.flags,
         )
         for i, action in enumerate(actions.actions)
-        if action.granularity != "macro"
+        if action.granularity == "meso" and "unrecognised" not in action.flags
     ]
 
 
@@ -345,54 +357,3 @@ def _light_events(
         text = f"the picture gets {'brighter' if change > 0 else 'darker'} by {abs(change):.3f}"
         events.append(_event(_span(time_s, frame, end), kind, text, ()))
     return events
-
-
-def _end_s(sample: SampleDocument, motion: MotionSignals | None) -> float:
-    if sample.media.duration_s is not None:
-        return sample.media.start_s + sample.media.duration_s
-    return float(motion.time_s[-1]) if motion is not None and len(motion.pts) else 0.0
-
-
-def _observed(
-    sample: SampleDocument, motion: MotionSignals | None
-) -> tuple[list[tuple[float, float]], float]:
-    """Spans in which every stream that exists was decoded, and the length of the whole."""
-    start, end = sample.media.start_s, _end_s(sample, motion)
-    spans = [(start, end)] if end > start else []
-    if motion is not None and len(motion.pts) > 1 and sample.video is not None:
-        time_s = motion.time_s
-        seen = (float(time_s[0]), float(time_s[-1]) + frame_step(time_s))
-        spans = _cut_to(spans, seen)
-    if sample.audio is not None and sample.audio.duration_s:
-        heard = (sample.audio.start_s, sample.audio.start_s + sample.audio.duration_s)
-        both = _cut_to(spans, heard)
-        # A stub of sound beside a long picture must not make the picture unseen.
-        if sum(b - a for a, b in both) >= 0.5 * sum(b - a for a, b in spans):
-            spans = both
-    holes = list(sample.audio_gaps) + [
-        (p.start_s, p.end_s)
-        for p in sample.problems
-        if p.start_s is not None and p.end_s is not None
-    ]
-    for hole in sorted(holes):
-        spans = _without(spans, hole)
-    return spans, max(0.0, end - start)
-
-
-def _cut_to(
-    spans: list[tuple[float, float]], window: tuple[float, float]
-) -> list[tuple[float, float]]:
-    cut = [(max(a, window[0]), min(b, window[1])) for a, b in spans]
-    return [(a, b) for a, b in cut if b > a]
-
-
-def _without(
-    spans: list[tuple[float, float]], hole: tuple[float, float]
-) -> list[tuple[float, float]]:
-    left: list[tuple[float, float]] = []
-    for a, b in spans:
-        if hole[0] >= b or hole[1] <= a:
-            left.append((a, b))
-            continue
-        left += [(x, y) for x, y in ((a, hole[0]), (hole[1], b)) if y > x]
-    return left

@@ -4,9 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engines.causal.candidates import Scan, scan_pairs
+from engines.causal.agreement import Agreement, agreement
+from engines.causal.candidates import Scan, make_bands, scan_pairs
 from engines.causal.counterfactual import Removal, remove
 from engines.causal.graph import acyclic, benjamini_hochberg
+from engines.causal.null import PooledNull
 from engines.causal.parents import EffectModel, EffectSearch, Tested
 from engines.causal.series import EventTable, Floats
 from engines.contracts.causal import EdgeVerdict, MinerParams
@@ -34,6 +36,7 @@ class Pair:
     q_value: float | None = None
     tested: Tested | None = None
     removal: Removal | None = None
+    agreement: Agreement | None = None
 
 
 @dataclass(frozen=True)
@@ -49,32 +52,46 @@ class Mined:
 
 def separate_occurrences(time: Floats, width_s: float) -> int:
     """Occurrences that are further apart than ``width_s`` from the one counted before."""
-    count, last = 0, -np.inf
-    for t in time:
-        if t - last > width_s:
-            count, last = count + 1, t
+    following = np.searchsorted(time, time + width_s, side="right").tolist()
+    count, at = 0, 0
+    while at < len(following):
+        count, at = count + 1, following[at]
     return count
 
 
-def judge(table: EventTable, params: MinerParams) -> Mined:
-    """Scan, select parents, test, intervene, and decide, for all pairs of types."""
-    rng = np.random.default_rng(params.seed)
-    scan = scan_pairs(
-        table,
-        max_lag_s=params.max_lag_s,
-        lag_bins=params.lag_bins,
-        permutations=params.permutations,
-        min_count=params.min_effective_n,
-        rng=rng,
-    )
+class _Counter:
+    """Separate occurrences by type and width, counted once for all pairs that ask."""
+
+    def __init__(self, table: EventTable) -> None:
+        self._times = [table.of_type(kind) for kind in range(table.num_types)]
+        self._known: dict[tuple[int, int], int] = {}
+
+    def __call__(self, kind: int, width_s: float) -> int:
+        key = (kind, round(width_s * 1e6))
+        if key not in self._known:
+            self._known[key] = separate_occurrences(self._times[kind], width_s)
+        return self._known[key]
+
+
+def judge(table: EventTable, params: MinerParams, null: PooledNull) -> Mined:
+    """Scan, select parents, test, intervene, and decide, for all pairs of types.
+
+    Args:
+        table: all events.
+        params: of the miner.
+        null: what chance does in these videos.
+    """
+    bands = make_bands(params.max_lag_s, params.lag_bins)
+    scan = scan_pairs(table, bands, null.score, null.frequent)
     nuisance = tuple(f"{source}:" for source in params.nuisance_sources)
+    separate = _Counter(table)
     open_pairs: list[Pair] = []
     models: dict[str, EffectModel] = {}
     for e, effect in enumerate(table.names):
         if effect.startswith(nuisance):
             continue
         found = [
-            _screen(table, scan, c, e, params)
+            _screen(table, scan, (c, e), separate, params)
             for c, cause in enumerate(table.names)
             if c != e and not cause.startswith(nuisance)
         ]
@@ -97,10 +114,12 @@ def judge(table: EventTable, params: MinerParams) -> Mined:
     return Mined(table, scan, tuple(decided), models, eligible)
 
 
-def _screen(table: EventTable, scan: Scan, c: int, e: int, params: MinerParams) -> Pair:
+def _screen(
+    table: EventTable, scan: Scan, types: tuple[int, int], separate: _Counter, params: MinerParams
+) -> Pair:
+    c, e = types
     low, high = scan.bands.seconds(int(scan.band[c, e]))
-    n_cause = separate_occurrences(table.of_type(c), high - low)
-    n_effect = separate_occurrences(table.of_type(e), high - low)
+    n_cause, n_effect = separate(c, high - low), separate(e, high - low)
     together = int(min(scan.count[c, e], n_cause, n_effect))
     p = float(scan.p_value[c, e])
     pair = Pair(
@@ -196,7 +215,8 @@ def _judge_one(
     model = models[pair.effect]
     rng = np.random.default_rng([params.seed, model.kind, tested.kind])
     removal = remove(table, model, tested, params, rng)
-    pair = replace(pair, q_value=q_value, removal=removal)
+    agreed = agreement(removal, params.alpha)
+    pair = replace(pair, q_value=q_value, removal=removal, agreement=agreed)
     interval = f"[{removal.low:.2f}, {removal.high:.2f}]"
     if not tested.selected or q_value > params.alpha:
         return replace(pair, reason=_explained(table, tested, q_value, params))
@@ -206,10 +226,14 @@ def _judge_one(
         )
         reason = f"removing it changes {removal.delta:.2f} per occurrence, {interval} holds zero"
         return replace(pair, verdict=verdict, reason=reason)
+    if agreed is not None and agreed.is_contradiction:
+        return replace(pair, verdict="insufficient_evidence", reason=agreed.describe())
     reason = (
         f"{removal.followed} of {removal.occurrences} followed, {removal.delta:.2f} {interval} "
         f"lost per removed cause, q = {q_value:.2g}"
     )
+    if agreed is not None and agreed.differ:
+        reason += f"; {agreed.describe()}"
     return replace(pair, verdict="causal", reason=reason)
 
 

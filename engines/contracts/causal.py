@@ -1,6 +1,6 @@
 """The typed timeline and what was found to cause what on it."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -55,6 +55,16 @@ class EventsDocument(StageDocument):
     lies outside was not seen, which is no evidence that nothing happened."""
 
 
+class EdgeExample(Contract):
+    """A pair of occurrences in one video of a corpus that shows an edge."""
+
+    video: str
+    """The SHA-256 of the video's events document; the references are into that document."""
+    cause_event: FactRef
+    effect_event: FactRef
+    lag_s: float
+
+
 class CausalEdge(Fact):
     """A tested pair of event types (or instances); the span reaches from cause to effect."""
 
@@ -82,6 +92,12 @@ class CausalEdge(Fact):
     verdict: EdgeVerdict
     reason: str
     """One sentence with the number that decided, e.g. ``3 co-occurrences, at least 5 needed``."""
+    num_videos: int | None = None
+    """Videos of the corpus in which the cause occurred; None for an edge of one video."""
+    heterogeneity: float | None = None
+    """Share of the spread between those videos that chance does not explain (I-squared)."""
+    examples: tuple[EdgeExample, ...] = ()
+    """Where to look, for an edge of a corpus."""
 
 
 class CausesDocument(StageDocument):
@@ -97,6 +113,17 @@ class CausesDocument(StageDocument):
     placebo_edges: int | None = None
     """False edges over all placebo runs."""
     placebo_runs: int = 0
+    scope: Scope = "video"
+    num_videos: int = 1
+
+
+class PartDocument(StageDocument):
+    """What one video contributes to a corpus; the arrays are a blob beside it."""
+
+    num_events: int = Field(ge=0)
+    num_types: int = Field(ge=0)
+    copies: int = Field(ge=0)
+    """Shifted copies of the video that were counted."""
 
 
 class MinerParams(Contract):
@@ -113,6 +140,8 @@ class MinerParams(Contract):
     """Runs on shuffled, substituted and reversed events, in turn."""
     lag_bins: int = Field(default=40, ge=8, le=400)
     max_parents: int = Field(default=6, ge=1)
+    max_types: int = Field(default=300, ge=2)
+    """Rarer types than the most frequent ones are left out, and it is said."""
     max_test_n: int = Field(default=1500, ge=100)
     """Most cases and controls in one conditional independence test."""
     nuisance_sources: tuple[EventSource, ...] = ("shot",)
@@ -120,3 +149,22 @@ class MinerParams(Contract):
     max_rejected_edges: int = Field(default=60, ge=0)
     """Pairs that are not causal or lack evidence are reported up to this number, best first."""
     seed: int = 0
+
+
+class PartParams(Contract):
+    """Those parameters of the miner that a video's part of a corpus depends on."""
+
+    max_lag_s: float = Field(gt=0)
+    lag_bins: int = Field(ge=8, le=400)
+    permutations: int = Field(ge=50)
+    seed: int
+
+    @classmethod
+    def of(cls, params: MinerParams) -> Self:
+        """Of a miner."""
+        return cls(
+            max_lag_s=params.max_lag_s,
+            lag_bins=params.lag_bins,
+            permutations=params.permutations,
+            seed=params.seed,
+        )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from engines.causal.graph import benjamini_hochberg
+from engines.causal.tabular import partial_correlation_test, skeleton
 from engines.contracts.causal import Event
 
 Pairs = frozenset[tuple[str, str]]
@@ -18,6 +19,7 @@ AskModel = Callable[[str], str]
 BIN_S = 0.25
 MIN_OCCURRENCES = 5
 PROMPT_EVENTS = 150
+PC_ORDER = 2
 
 
 def position_prior(events: Sequence[Event]) -> Pairs:
@@ -53,6 +55,22 @@ def var_p_values(series: NDArray[np.float64], lags: int) -> NDArray[np.float64]:
     error = np.sqrt(np.maximum(np.outer(np.diag(inverse), variance), 1e-30))
     p_values = 2.0 * stats.t.sf(np.abs(coefficients / error), freedom)
     return np.asarray(p_values[1:].reshape(lags, k, k), dtype=np.float64)
+
+
+def pc_lagged(series: NDArray[np.float64], lags: int, *, alpha: float) -> set[tuple[int, int, int]]:
+    """Edges (cause, effect, lag) of the PC algorithm over the present and the lagged past.
+
+    Separating sets have up to two members; time directs what is left.
+    """
+    k = series.shape[1]
+    table = np.hstack([series[lags:], lagged_design(series, lags)])
+    test = partial_correlation_test(table, alpha=alpha)
+    edges, _ = skeleton(table.shape[1], test, max_order=PC_ORDER)
+    return {
+        ((past - k) % k, now, (past - k) // k + 1)
+        for now, past in edges
+        if now < k <= past and (past - k) % k != now
+    }
 
 
 def binned(events: Sequence[Event], kinds: Sequence[str], duration_s: float) -> NDArray[np.float64]:

@@ -1,39 +1,34 @@
 """Which earlier event causes the last one: MECD, told from sentences and times.
 
-Rows: all causal, none, the rule that never looks (the last two), logistic regression on place,
-time and TF-IDF similarity, a language model alone (where one is configured), and ours: an
-ensemble over place, time, shared words and sentence meanings. Ours is tested against the rules
-pair by pair, with whole videos resampled, and beside the rule within each distance.
+Rows: all causal, none, the rule that never looks (the last two), a vector autoregression,
+logistic regression on place, time and TF-IDF similarity, a language model alone (where one is
+configured), and ours: a Gaussian process over place, time, shared words and what the events mean.
+Ours is tested against the rules pair by pair, with whole videos resampled, over all and within
+each distance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, hstack
-from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from flows.bench import BenchReport, BenchRow
+from flows.bench.causal_ask import configured_model
 from flows.bench.mecd_features import Array, Embed, PairTable, pair_table, read_videos
+from flows.bench.mecd_kernels import PairProcess
+from flows.bench.mecd_rules import Bools, ask_model, fit_autoregression, fit_plain, rule
 
-RULE_DISTANCE = 2
 FOLDS = 5
-RESAMPLES = 2000
-TREES = 300
-MEANING_DIMENSIONS = 40
-SEEDS = (0, 1, 2)
+RESAMPLES = 4000
 BATCH = 64
 MAX_TOKENS = 96
+LANGUAGE_VIDEOS = 100
+STRATA = (("1", 1, 1), ("2", 2, 2), ("3", 3, 3), ("4+", 4, 99))
 
-Bools = NDArray[np.bool_]
-Fitted = Callable[[PairTable], Array]
-"""Pairs in, probability of causing the last event out: float64 [m]."""
+Figures = dict[str, float | int | str | None]
+Said = dict[str, Bools]
+"""What each row calls a cause, by its name."""
 
 
 def sentence_embedder() -> Embed | None:
@@ -70,194 +65,27 @@ def sentence_embedder() -> Embed | None:
     return embed
 
 
-def fit_plain(train: PairTable) -> Fitted:
-    """Logistic regression on place, time and TF-IDF similarity: the second rule to beat."""
-    tfidf = TfidfVectorizer(sublinear_tf=True).fit([*train.earlier, *train.last])
-
-    def columns(table: PairTable) -> Array:
-        a, b = tfidf.transform(table.earlier), tfidf.transform(table.last)
-        similar = np.asarray(a.multiply(b).sum(axis=1)).ravel()
-        return np.column_stack([table.features[:, :21], similar])
-
-    scaler = StandardScaler().fit(columns(train))
-    model = LogisticRegression(C=0.1, max_iter=500).fit(
-        scaler.transform(columns(train)), train.causes
-    )
-    return lambda table: np.asarray(model.predict_proba(scaler.transform(columns(table)))[:, 1])
-
-
-def _fit_meanings(train: PairTable) -> Callable[[PairTable], Array]:
-    """Few dimensions of both meanings and of what they share."""
-    if train.meanings.shape[2] == 0:
-        return lambda table: np.zeros((len(table.causes), 0))
-    size = min(MEANING_DIMENSIONS, train.meanings.shape[2], len(train.causes) - 1)
-    flat = train.meanings.reshape(-1, train.meanings.shape[2])
-    pca = PCA(size, random_state=0, svd_solver="full").fit(flat)
-
-    def reduce(table: PairTable) -> Array:
-        a = pca.transform(table.meanings[:, 0])
-        b = pca.transform(table.meanings[:, 1])
-        return np.hstack([3.0 * a, 3.0 * b, 20.0 * a * b])
-
-    return reduce
-
-
-def _fit_words(train: PairTable) -> Fitted:
-    """Sparse logistic regression over the words of both sentences beside the numbers."""
-    tfidf = TfidfVectorizer(min_df=4, ngram_range=(1, 2), sublinear_tf=True)
-    tfidf.fit([*train.earlier, *train.last])
-    scaler = StandardScaler().fit(train.features)
-
-    def columns(table: PairTable) -> csr_matrix:
-        numbers = csr_matrix(0.3 * scaler.transform(table.features))
-        return hstack(
-            [numbers, tfidf.transform(table.earlier), tfidf.transform(table.last)]
-        ).tocsr()
-
-    model = LogisticRegression(C=0.3, max_iter=500).fit(columns(train), train.causes)
-    return lambda table: np.asarray(model.predict_proba(columns(table))[:, 1])
-
-
-def _fit_line(train: PairTable) -> Fitted:
-    """Logistic regression over numbers and meanings."""
-    reduce = _fit_meanings(train)
-    scaler = StandardScaler().fit(train.features)
-
-    def columns(table: PairTable) -> Array:
-        return np.hstack([scaler.transform(table.features), reduce(table)])
-
-    model = LogisticRegression(C=0.01, max_iter=500).fit(columns(train), train.causes)
-    return lambda table: np.asarray(model.predict_proba(columns(table))[:, 1])
-
-
-def _fit_trees(train: PairTable) -> Fitted:
-    """Extremely randomised trees and boosting over numbers and the first meanings."""
-    reduce = _fit_meanings(train)
-
-    def columns(table: PairTable) -> Array:
-        return np.hstack([table.features, reduce(table)[:, :MEANING_DIMENSIONS]])
-
-    forest = ExtraTreesClassifier(TREES, min_samples_leaf=4, max_features=0.3, random_state=0).fit(
-        columns(train), train.causes
-    )
-    boosted = [
-        HistGradientBoostingClassifier(
-            max_iter=80,
-            learning_rate=0.06,
-            max_leaf_nodes=8,
-            l2_regularization=5.0,
-            max_features=0.5,
-            random_state=seed,
-        ).fit(train.features, train.causes)
-        for seed in SEEDS
-    ]
-
-    def predict(table: PairTable) -> Array:
-        bagged = np.mean([m.predict_proba(table.features)[:, 1] for m in boosted], axis=0)
-        return np.asarray((forest.predict_proba(columns(table))[:, 1] + bagged) / 2.0)
-
-    return predict
-
-
-def fit_ours(train: PairTable) -> Fitted:
-    """The ensemble: mean probability of the members."""
-    members = [_fit_words(train), _fit_line(train), _fit_trees(train)]
-    return lambda table: np.asarray(np.mean([m(table) for m in members], axis=0))
-
-
-def rule(table: PairTable) -> Bools:
-    """The last two events before the last one cause it, whatever they are."""
-    return np.asarray(table.distance <= RULE_DISTANCE)
-
-
-def _scores(said: Bools, true: Bools) -> dict[str, float | int | str | None]:
-    hit = int((said & true).sum())
+def said_of(train: PairTable, table: PairTable) -> Said:
+    """What each way, fitted to one table, says of another."""
     return {
-        "accuracy": round(float((said == true).mean()), 4),
-        "f1": round(2.0 * hit / max(1, int(said.sum()) + int(true.sum())), 4),
-        "pairs": len(true),
+        "all causal": np.ones(len(table.causes), dtype=np.bool_),
+        "none causal": np.zeros(len(table.causes), dtype=np.bool_),
+        "position prior (last two)": rule(table),
+        "VAR t-test": fit_autoregression(train)(table),
+        "position + time + TF-IDF": fit_plain(train)(table) > 0.5,
+        "ours": PairProcess(train).predict(table) > 0.5,
     }
 
 
-def paired_p_value(ours: Bools, other: Bools, table: PairTable) -> float:
-    """One-sided p-value that ours is no better: whole videos resampled.
-
-    Pairs of one video hang together, so McNemar's test on pairs would be too sure.
-    """
-    gain = (ours == table.causes).astype(np.float64) - (other == table.causes)
-    per_video = np.bincount(table.video, weights=gain)
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(per_video), size=(RESAMPLES, len(per_video)))
-    return float((1 + (per_video[drawn].sum(axis=1) <= 0).sum()) / (1 + RESAMPLES))
-
-
-def _strata(ours: Bools, table: PairTable) -> dict[str, float | int | str | None]:
-    """Gain in accuracy over the rule by distance to the last event."""
-    baseline = rule(table)
-    figures: dict[str, float | int | str | None] = {}
-    for label, low, high in (("1", 1, 1), ("2", 2, 2), ("3", 3, 3), ("4+", 4, 99)):
-        at = (table.distance >= low) & (table.distance <= high)
-        if at.any():
-            own = float((ours[at] == table.causes[at]).mean())
-            figures[f"distance {label}"] = round(
-                own - float((baseline[at] == table.causes[at]).mean()), 4
-            )
-    return figures
-
-
-def report(table: PairTable, ours: Bools, plain: Bools) -> BenchReport:
-    """The table for predictions already made."""
-    true, baseline = table.causes, rule(table)
-    simple = {
-        "all causal": np.ones(len(true), dtype=np.bool_),
-        "none causal": np.zeros(len(true), dtype=np.bool_),
-        "position prior (last two)": baseline,
-        "position + time + TF-IDF": plain,
-    }
-    rows = [
-        BenchRow(name=name, figures=_scores(said, true), must=None, holds=None)
-        for name, said in simple.items()
-    ]
-    note: dict[str, float | int | str | None] = {"note": "no language model configured"}
-    rows.append(BenchRow(name="language model only", figures=note, must=None, holds=None))
-    against = {
-        "p_against_last_two": round(paired_p_value(ours, baseline, table), 5),
-        "p_against_tfidf": round(paired_p_value(ours, plain, table), 5),
-    }
-    better = float((ours == true).mean()) > float((baseline == true).mean())
-    rows.append(
-        BenchRow(
-            name="ours",
-            figures={**_scores(ours, true), **against},
-            must="better than the last two",
-            holds=better,
-        )
-    )
-    strata = _strata(ours, table)
-    rows.append(BenchRow(name="gain over the rule", figures=strata, must=None, holds=None))
-    return BenchReport(rows=tuple(rows))
-
-
-def run(train: Path, test: Path | None = None) -> BenchReport:
-    """Train on one file and judge on another; cross-validate when both are the same or one.
-
-    Args:
-        train: the MECD training file.
-        test: of the same form; None or the training file itself for cross-validation by video.
-    """
-    embed = sentence_embedder()
-    known = pair_table(read_videos(train), embed)
-    if test is not None and test.resolve() != train.resolve():
-        held_back = pair_table(read_videos(test), embed)
-        ours, plain = fit_ours(known)(held_back), fit_plain(known)(held_back)
-        return report(held_back, ours > 0.5, plain > 0.5)
-    ours, plain = np.zeros(len(known.causes)), np.zeros(len(known.causes))
-    fold_of = np.random.default_rng(0).permutation(int(known.video.max()) + 1) % FOLDS
+def cross_validated(table: PairTable) -> Said:
+    """The same over ``FOLDS`` parts of the videos, each told by what was fitted to the others."""
+    fold_of = np.random.default_rng(0).permutation(int(table.video.max()) + 1) % FOLDS
+    said: Said = {}
     for fold in range(FOLDS):
-        at = fold_of[known.video] == fold
-        learn, check = select(known, ~at), select(known, at)
-        ours[at], plain[at] = fit_ours(learn)(check), fit_plain(learn)(check)
-    return report(known, ours > 0.5, plain > 0.5)
+        at = fold_of[table.video] == fold
+        for name, part in said_of(select(table, ~at), select(table, at)).items():
+            said.setdefault(name, np.zeros(len(table.causes), dtype=np.bool_))[at] = part
+    return said
 
 
 def select(table: PairTable, rows: Bools) -> PairTable:
@@ -269,6 +97,110 @@ def select(table: PairTable, rows: Bools) -> PairTable:
         last=[table.last[i] for i in at],
         causes=table.causes[at],
         distance=table.distance[at],
+        num_earlier=table.num_earlier[at],
         video=table.video[at],
         meanings=table.meanings[at],
     )
+
+
+def _scores(said: Bools, true: Bools) -> Figures:
+    hit = int((said & true).sum())
+    return {
+        "accuracy": round(float((said == true).mean()), 4),
+        "f1": round(2.0 * hit / max(1, int(said.sum()) + int(true.sum())), 4),
+        "pairs": len(true),
+    }
+
+
+def paired_p_value(ours: Bools, other: Bools, table: PairTable, rows: Bools | None = None) -> float:
+    """One-sided p-value that ours is no better: whole videos resampled.
+
+    Pairs of one video hang together, so McNemar's test on pairs would be too sure.
+
+    Args:
+        ours: bool [m].
+        other: bool [m].
+        table: the pairs.
+        rows: bool [m], those that count; all of them without it.
+    """
+    gain = (ours == table.causes).astype(np.float64) - (other == table.causes)
+    if rows is not None:
+        gain = gain * rows
+    per_video = np.bincount(table.video, weights=gain)
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(per_video), size=(RESAMPLES, len(per_video)))
+    return float((1 + (per_video[drawn].sum(axis=1) <= 0).sum()) / (1 + RESAMPLES))
+
+
+def _strata(ours: Bools, table: PairTable) -> list[BenchRow]:
+    """Accuracy beside the rule's by distance to the last event."""
+    baseline, rows = rule(table), []
+    for label, low, high in STRATA:
+        at = (table.distance >= low) & (table.distance <= high)
+        if not at.any():
+            continue
+        own = float((ours[at] == table.causes[at]).mean())
+        other = float((baseline[at] == table.causes[at]).mean())
+        figures: Figures = {
+            "accuracy": round(own, 4),
+            "position prior": round(other, 4),
+            "gain": round(own - other, 4),
+            "p_against_last_two": round(paired_p_value(ours, baseline, table, at), 5),
+            "pairs": int(at.sum()),
+        }
+        rows.append(
+            BenchRow(
+                name=f"ours at distance {label}",
+                figures=figures,
+                must="better than the last two",
+                holds=own > other,
+            )
+        )
+    return rows
+
+
+def _language_row(table: PairTable) -> BenchRow:
+    ask = configured_model()
+    if ask is None:
+        note: Figures = {"note": "no language model configured"}
+        return BenchRow(name="language model only", figures=note, must=None, holds=None)
+    asked, said = ask_model(table, ask, LANGUAGE_VIDEOS)
+    figures = _scores(said[asked], table.causes[asked])
+    return BenchRow(name="language model only", figures=figures, must=None, holds=None)
+
+
+def report(table: PairTable, said: Said) -> BenchReport:
+    """The table for what is already said."""
+    true, ours, baseline = table.causes, said["ours"], said["position prior (last two)"]
+    rows = [
+        BenchRow(name=name, figures=_scores(part, true), must=None, holds=None)
+        for name, part in said.items()
+        if name != "ours"
+    ]
+    against: Figures = {
+        "p_against_last_two": round(paired_p_value(ours, baseline, table), 5),
+        "p_against_tfidf": round(paired_p_value(ours, said["position + time + TF-IDF"], table), 5),
+    }
+    best = max(float((part == true).mean()) for name, part in said.items() if name != "ours")
+    own = BenchRow(
+        name="ours",
+        figures={**_scores(ours, true), **against},
+        must="better than every row above",
+        holds=float((ours == true).mean()) > best,
+    )
+    return BenchReport(rows=(*rows, _language_row(table), own, *_strata(ours, table)))
+
+
+def run(train: Path, test: Path | None = None) -> BenchReport:
+    """Train on one file and judge on another; cross-validate when both are the same or one.
+
+    Args:
+        train: the MECD training file.
+        test: of the same form; None or the training file itself for cross-validation by video.
+    """
+    embed = sentence_embedder()
+    known = pair_table(read_videos(train), embed)
+    if test is None or test.resolve() == train.resolve():
+        return report(known, cross_validated(known))
+    held_back = pair_table(read_videos(test), embed)
+    return report(held_back, said_of(known, held_back))

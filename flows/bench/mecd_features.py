@@ -65,8 +65,11 @@ class PairTable:
         last: text of the last event.
         causes: bool [m].
         distance: int64 [m], 1 for the event just before the last.
+        num_earlier: int64 [m], earlier events of the video.
         video: int64 [m].
-        meanings: float64 [m, 2, d], embeddings of both; d is 0 without an embedding model.
+        meanings: float64 [m, 4, d], embeddings: of the earlier event, of the event after it, of the
+            earlier one less the mean of the video, and of the last; d is 0 without an embedding
+            model.
     """
 
     features: Array
@@ -74,6 +77,7 @@ class PairTable:
     last: list[str]
     causes: NDArray[np.bool_]
     distance: NDArray[np.int64]
+    num_earlier: NDArray[np.int64]
     video: NDArray[np.int64]
     meanings: Array
 
@@ -222,7 +226,7 @@ def pair_table(videos: Sequence[Described], embed: Embed | None) -> PairTable:
                     *_text_features(video, i),
                 ]
             )
-            meanings.append(np.stack([own[i], own[-1]]))
+            meanings.append(np.stack([own[i], own[i + 1], own[i] - own.mean(axis=0), own[-1]]))
     lengths = [len(v.sentences) - 1 for v in videos]
     return PairTable(
         features=np.array(rows, dtype=np.float64),
@@ -230,6 +234,7 @@ def pair_table(videos: Sequence[Described], embed: Embed | None) -> PairTable:
         last=[v.sentences[-1] for v in videos for _ in v.sentences[:-1]],
         causes=np.concatenate([v.causes for v in videos]),
         distance=np.concatenate([np.arange(n, 0, -1) for n in lengths]),
+        num_earlier=np.repeat(lengths, lengths),
         video=np.repeat(np.arange(len(videos)), lengths),
         meanings=np.array(meanings, dtype=np.float64),
     )

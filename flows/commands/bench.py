@@ -18,6 +18,7 @@ BENCHES = {
     "perception": "flows.bench.perception",
     "causal-numbers": "flows.bench.causal_numbers",
     "causal-world": "flows.bench.causal_world",
+    "causal-speed": "flows.bench.causal_speed",
     "mecd": "flows.bench.mecd",
 }
 CORPUS = CHECKOUT.parent / "shared" / "corpus"

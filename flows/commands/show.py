@@ -3,17 +3,27 @@
 from pathlib import Path
 
 from engines.errors import UsageError
+from flows.chain_graph import draw, tree_lines
 from flows.clock import clock
-from flows.commands.output import dump, say, table
+from flows.commands.output import dump, say, table, tell
 from flows.render import chain_lines
 from tasks.objects.client import sha256_of
+from tasks.objects.keys import S3_SCHEME
 from tasks.resources import get_resources
 from tasks.store import timeline
+from tasks.store.corpora import CORPUS_BUCKET
+from tasks.store.graphs import causal_graph
 from tasks.store.videos import VideoRow, find_videos
+from tasks.thumbnails import thumbnails
 
 
-def show(video: str, *, as_json: bool) -> None:
-    """Print timeline, causal chains, answers and coverage.
+def show(video: str, *, as_json: bool, graph: Path | None = None) -> None:
+    """Print timeline, causal graph and chains, answers and coverage.
+
+    Args:
+        video: file, address, key, SHA-256 or id of a video; ``s3://bucket/prefix*`` is a corpus.
+        as_json: print one JSON document.
+        graph: write the causal graph there as one SVG file.
 
     Raises:
         UsageError: no such video, or the name fits several.
@@ -21,6 +31,11 @@ def show(video: str, *, as_json: bool) -> None:
     row = _find(video)
     db = get_resources().db
     facts = timeline.timeline(db, row.video_id)
+    chains = causal_graph(db, row.video_id)
+    if graph is not None:
+        pictures = thumbnails(get_resources(), (node.image_uri for node in chains.nodes))
+        graph.write_text(draw(chains, pictures), encoding="utf-8")
+        tell(f"causal graph written to {graph}")
     if as_json:
         dump(
             {
@@ -28,6 +43,7 @@ def show(video: str, *, as_json: bool) -> None:
                 "timeline": facts,
                 "causal_chains": timeline.chains(db, row.video_id),
                 "causal_edges": timeline.edges(db, row.video_id),
+                "causal_graph": chains,
                 "answers": timeline.answers(db, row.video_id),
                 "coverage": timeline.coverage(db, row.video_id),
             }
@@ -41,6 +57,9 @@ def show(video: str, *, as_json: bool) -> None:
         ("from", "to", "kind", "fact"),
         [(clock(f.start_s), clock(f.end_s), f.kind, f.summary) for f in facts if f.kind != "event"],
     )
+    say("\nCAUSAL GRAPH")
+    for line in tree_lines(chains):
+        say("  " + line)
     say("\nCAUSAL CHAINS")
     for line in chain_lines(db, row.video_id):
         say("  " + line)
@@ -59,9 +78,12 @@ def show(video: str, *, as_json: bool) -> None:
 
 
 def _find(name: str) -> VideoRow:
-    """The video that ``name`` means; a local file is found by its bytes."""
+    """The video that ``name`` means; a local file is found by its bytes, a corpus by its ``*``."""
     path = Path(name)
-    wanted = sha256_of(path) if path.is_file() else name
+    if name.endswith("*"):
+        wanted = f"{CORPUS_BUCKET}{name.removeprefix(S3_SCHEME)}"
+    else:
+        wanted = sha256_of(path) if path.is_file() else name
     rows = find_videos(get_resources().db, wanted)
     if not rows:
         msg = f"no video {name!r} is known; process it with `reelgraph run`"

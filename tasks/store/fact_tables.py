@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 from sqlalchemy.schema import SchemaItem
@@ -228,6 +229,10 @@ causal_edges = _fact_table(
         Column("placebo_rate", Double),
         Column("verdict", Text, nullable=False),
         Column("reason", Text, nullable=False),
+        # Of an edge over many videos: see reel.causal_examples.
+        Column("num_videos", Integer),
+        Column("heterogeneity", Double),
+        Column("examples", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
         one_of("scope", ("video", "corpus")),
         one_of("verdict", ("causal", "not_causal", "insufficient_evidence")),
     ],

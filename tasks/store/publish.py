@@ -21,6 +21,7 @@ from engines.contracts.media import MediaProbe, SampleDocument
 from engines.contracts.vision import EmbedDocument
 from engines.errors import EngineError, UsageError
 from tasks.store import tables
+from tasks.store.corpora import is_corpus
 from tasks.store.embeddings import EmbeddingSpace, copy_embeddings, ensure_index
 from tasks.store.fact_tables import coverage
 from tasks.store.ids import fact_id_of
@@ -156,7 +157,7 @@ def _superseded(connection: Connection, video: Row[Any], run: Row[Any]) -> str:
     """Why something newer stands; empty when nothing does."""
     if run.status != "running":
         return f"the run was given up as {run.status}"
-    if run.sha256 is None:
+    if not is_corpus(video.bucket) and run.sha256 is None:
         msg = f"run {run.run_id} has no content: videos.record_content comes before publish"
         raise EngineError(msg)
     if run.sha256 != video.observed_sha256:
@@ -174,6 +175,7 @@ def _publication(projection: Projection) -> tuple[str, UUID, dict[str, str]]:
     """What the published rows of a stage depend on: when all is equal, so are the rows."""
     source, ids = projection.source, projection.ids
     cites = {kind: ids.cache_keys[kind] for kind in sorted(projection.cited)}
+    cites |= projection.members
     return source.cache_key, source.stage_run_id, cites
 
 

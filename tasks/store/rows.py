@@ -12,7 +12,7 @@ from sqlalchemy import Table
 
 from engines.contracts.actions import ActionsDocument
 from engines.contracts.base import Fact, FactKind, FactRef, StageDocument
-from engines.contracts.causal import CausesDocument, EventsDocument
+from engines.contracts.causal import CausesDocument, EdgeExample, EventsDocument
 from engines.contracts.media import ShotsDocument
 from engines.contracts.reasoning import ReasonDocument
 from engines.contracts.speech import ListenDocument, Utterance, Word
@@ -20,6 +20,7 @@ from engines.contracts.time import TimeSpan
 from engines.contracts.vision import EmbedDocument, TextDocument
 from engines.errors import EngineError
 from tasks.store import fact_tables as ft
+from tasks.store.corpora import Timeline
 from tasks.store.ids import fact_id_of
 
 Row = dict[str, object]
@@ -54,6 +55,8 @@ class Source:
     cache_key: str
     stage_run_id: UUID
     document: StageDocument
+    members: Mapping[str, Timeline] = field(default_factory=dict)
+    """Events document -> the video that it stands for; for what is said of a whole corpus."""
 
 
 def fact_counts(document: StageDocument) -> dict[FactKind, int]:
@@ -141,6 +144,8 @@ class Projection:
     rows: Rows = field(default_factory=dict)
     cited: set[str] = field(default_factory=set)
     """Kinds of fact that were cited: this document's rows depend on the stages behind them."""
+    members: dict[str, str] = field(default_factory=dict)
+    """Videos whose events were cited, with the cache key of those events."""
 
     def refer(self, ref: FactRef | None) -> UUID | None:
         """As ``FactIds.resolve``, remembering which kind was cited; None stays None."""
@@ -298,17 +303,33 @@ def _write_edges(out: Projection, document: CausesDocument) -> None:
             "cause_event": out.refer(edge.cause_event),
             "effect_event": out.refer(edge.effect_event),
         }
-        out.add(ft.causal_edges, edge, i, **ends)
+        examples = [_example(out, example) for example in edge.examples]
+        out.add(ft.causal_edges, edge, i, **ends, examples=examples)
     said = any(edge.verdict == "insufficient_evidence" for edge in document.edges)
     if document.verdict == "insufficient_evidence" and not said:
         _write_abstention(out, document)
+
+
+def _example(out: Projection, example: EdgeExample) -> dict[str, object]:
+    """Occurrences in one video of the corpus, by the ids that its own facts have."""
+    member = out.source.members.get(example.video)
+    if member is None:
+        msg = f"an edge points into {example.video!r}, which is no video of this corpus"
+        raise EngineError(msg)
+    out.members[str(member.video_id)] = member.cache_key
+    events = {
+        name: str(fact_id_of(member.video_id, member.cache_key, kind, int(number)))
+        for name in ("cause_event", "effect_event")
+        for kind, _, number in [getattr(example, name).partition(":")]
+    }
+    return {"video_id": str(member.video_id), **events, "lag_s": example.lag_s}
 
 
 def _write_abstention(out: Projection, document: CausesDocument) -> None:
     """No pair could even be tested: that is an answer too, and has its number."""
     row = out.identity("abstention", 0) | span_columns(TimeSpan.from_seconds(0.0, 0.0))
     row |= {
-        "scope": "video",
+        "scope": document.scope,
         "cause_type": ABSTENTION,
         "effect_type": ABSTENTION,
         "cause_event": None,
@@ -327,6 +348,9 @@ def _write_abstention(out: Projection, document: CausesDocument) -> None:
         "placebo_rate": document.placebo_rate,
         "verdict": document.verdict,
         "reason": document.reason,
+        "num_videos": document.num_videos if document.scope == "corpus" else None,
+        "heterogeneity": None,
+        "examples": [],
         "flags": [],
     }
     out.rows.setdefault(ft.causal_edges, []).append(row)

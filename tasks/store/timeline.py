@@ -37,6 +37,7 @@ class ChainStep(Contract):
     p_value: float | None
     q_value: float | None
     counterfactual_delta: float | None
+    verdict: str | None
     reason: str | None
 
 
@@ -122,9 +123,19 @@ def counts(engine: Engine, video_id: UUID) -> Counts:
 
 
 def timeline(engine: Engine, video_id: UUID) -> list[FactRow]:
-    """All facts with a place in time, by start; words and vectors are left out."""
+    """All facts with a place in time, by start.
+
+    Words, vectors and single strokes of a limb are left out: too many to be read by a person.
+    """
     kinds = "('shot', 'keyframe', 'label', 'sound', 'utterance', 'text', 'action', 'event')"
-    return _read(engine, FactRow, f"reel.facts where kind in {kinds}", video_id, "start_s, kind")
+    strokes = "select from reel.actions a where a.fact_id = f.fact_id and a.granularity = 'micro'"
+    return _read(
+        engine,
+        FactRow,
+        f"reel.facts f where kind in {kinds} and not exists ({strokes})",
+        video_id,
+        "start_s, kind",
+    )
 
 
 def keyframes(engine: Engine, video_id: UUID) -> list[KeyframeRow]:

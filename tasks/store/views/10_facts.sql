@@ -26,7 +26,29 @@ select
     gone_at
 from core.videos v
 left join core.contents c on c.sha256 = coalesce(v.sha256, v.observed_sha256)
-where published_at is not null or verdict = 'refused';
+where (published_at is not null or verdict = 'refused')
+    -- A corpus is an asset too, but no video: see reel.corpora.
+    and bucket not like 'corpus:%';
+
+-- Videos below a prefix that were mined together; bucket is * for all buckets. The edges are in
+-- reel.causal_edges under the same video_id, with scope corpus.
+create or replace view reel.corpora as
+select
+    v.video_id,
+    substr(v.bucket, 8) as bucket,
+    left(v.key, -1) as prefix,
+    (
+        select count(*) from core.stage_inputs i where i.cache_key = p.cache_key
+    ) as num_videos,
+    c.covered_s,
+    c.skipped_s,
+    v.published_at,
+    v.current_run_id as run_id,
+    p.stage_run_id
+from core.videos v
+join core.publications p on p.video_id = v.video_id and p.stage = 'mine_corpus'
+left join core.coverage c on c.video_id = v.video_id and c.stage = 'mine_corpus'
+where v.bucket like 'corpus:%';
 
 create or replace view reel.shots as
 select
@@ -95,8 +117,48 @@ select
     p_value, q_value, test, effective_n, counterfactual_delta, delta_low, delta_high, confidence,
     placebo_rate, verdict,
     start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal,
-    reason
+    reason, num_videos, heterogeneity, examples
 from core.causal_edges;
+
+-- Pairs of occurrences that show an edge between types: in one video those whose attention is
+-- clear, in a corpus a few of different videos. An event that was replaced since is left out.
+create or replace view reel.causal_examples as
+select
+    e.fact_id as edge_id,
+    e.scope,
+    x.video_id,
+    x.cause_event,
+    x.effect_event,
+    x.lag_s,
+    ce.start_s as cause_start_s,
+    ee.start_s as effect_start_s,
+    ce.description as cause_description,
+    ee.description as effect_description,
+    x.rank
+from core.causal_edges e
+cross join lateral (
+    select
+        i.video_id, i.cause_event, i.effect_event, i.lag_s,
+        row_number() over (order by i.confidence desc nulls last, i.ordinal) as rank
+    from core.causal_edges i
+    where e.scope = 'video'
+        and i.video_id = e.video_id
+        and i.scope = 'video'
+        and i.cause_type = e.cause_type
+        and i.effect_type = e.effect_type
+        and i.cause_event is not null
+    union all
+    select
+        (j.item ->> 'video_id')::uuid,
+        (j.item ->> 'cause_event')::uuid,
+        (j.item ->> 'effect_event')::uuid,
+        (j.item ->> 'lag_s')::double precision,
+        j.rank
+    from jsonb_array_elements(e.examples) with ordinality as j (item, rank)
+) x
+join core.events ce on ce.fact_id = x.cause_event
+join core.events ee on ee.fact_id = x.effect_event
+where e.cause_event is null;
 
 create or replace view reel.answers as
 select

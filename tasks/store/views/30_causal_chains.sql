@@ -1,10 +1,17 @@
--- Chains of causal edges, from a root cause (nothing found to cause it) to a last effect.
+-- Chains of causal edges, from a root cause (nothing found to cause it) to a last effect, each step
+-- with its evidence; and where there was too little to say, the abstention with its reason.
 --
 -- A node is an event where the edge joins two events, else a type of event. Each chain is one way
 -- through the graph; step 0 is its root, depth its number of links, confidence that of the link
 -- which leads to the step (null for the root), chain_confidence the product up to here. Bounds on
 -- what is listed, against graphs with more ways than anyone can read: the four most confident
 -- links out of a node, and eight links.
+--
+-- root, effect and path name the chain's first, last and all event types. Evidence of a step:
+-- evidence (the event itself, or occurrences that show the link), at_s and evidence_videos (when
+-- and in which videos they are), pictures (the keyframes nearest to them) and words (what is said
+-- within a second of them). A row with depth 0 is an abstention: for event no cause could be
+-- named, verdict is insufficient_evidence and reason says which number was missing.
 create or replace view reel.causal_chains as
 with recursive links as (
     select
@@ -24,7 +31,8 @@ paths as (
         l.scope,
         array[l.cause, l.effect] as nodes,
         array[l.fact_id] as edges,
-        l.effect as last
+        l.effect as last,
+        array[l.cause_type, l.effect_type] as types
     from links l
     where strength_rank <= 4
         and l.cause <> l.effect
@@ -35,7 +43,9 @@ paths as (
                 and before.effect = l.cause
         )
     union all
-    select p.video_id, p.scope, p.nodes || l.effect, p.edges || l.fact_id, l.effect
+    select
+        p.video_id, p.scope, p.nodes || l.effect, p.edges || l.fact_id, l.effect,
+        p.types || l.effect_type
     from paths p
     join links l on l.video_id = p.video_id and l.scope = p.scope and l.cause = p.last
     where l.strength_rank <= 4
@@ -63,38 +73,123 @@ steps as (
         s.step - 1 as step,
         cardinality(c.edges) as depth,
         c.edges[greatest(s.step - 1, 1)] as nearest_edge,
-        s.step = 1 as is_root
+        s.step = 1 as is_root,
+        c.types
     from chains c
     cross join lateral generate_subscripts(c.nodes, 1) as s (step)
+),
+told as (
+    select
+        s.chain_id,
+        s.step,
+        s.depth,
+        s.is_root,
+        s.types,
+        case when s.is_root then l.cause_type else l.effect_type end as event,
+        s.video_id,
+        l.fact_id,
+        l.stage_run_id,
+        case when s.is_root then l.cause_event else l.effect_event end as event_id,
+        l.start_s,
+        l.end_s,
+        case
+            when s.is_root then 1.0
+            else exp(sum(case when s.is_root then 0 else ln(nullif(l.confidence, 0)) end) over (
+                partition by s.chain_id order by s.step))
+        end as chain_confidence
+    from steps s
+    join links l on l.fact_id = s.nearest_edge
+    union all
+    select
+        md5('abstention ' || a.fact_id)::uuid, 0, 0, false, array[a.effect_type], a.effect_type,
+        a.video_id, a.fact_id, a.stage_run_id, null::uuid, null::double precision,
+        null::double precision, null::double precision
+    from (
+        select distinct on (e.video_id, e.scope, e.effect_type) e.*
+        from core.causal_edges e
+        where e.verdict = 'insufficient_evidence'
+            and e.cause_event is null
+            and not exists (
+                select from core.causal_edges known
+                where known.video_id = e.video_id
+                    and known.scope = e.scope
+                    and known.verdict = 'causal'
+                    and known.cause_event is null
+                    and e.effect_type in (known.cause_type, known.effect_type)
+            )
+        order by e.video_id, e.scope, e.effect_type, e.effective_n desc, e.p_value, e.fact_id
+    ) a
 )
 select
-    s.chain_id,
-    s.step,
-    s.depth,
-    case when s.is_root then l.cause_type else l.effect_type end as event,
-    case when s.is_root then null else l.confidence end as confidence,
-    s.video_id,
-    case when s.is_root then null else l.fact_id end as fact_id,
-    l.stage_run_id,
-    case when s.is_root then l.cause_event else l.effect_event end as event_id,
+    t.chain_id,
+    t.step,
+    t.depth,
+    t.event,
+    case when t.is_root then null else l.confidence end as confidence,
+    t.video_id,
+    case when t.is_root then null else l.fact_id end as fact_id,
+    t.stage_run_id,
+    t.event_id,
     ev.description,
-    coalesce(ev.start_s, case when s.is_root then l.start_s else l.end_s end) as start_s,
-    coalesce(ev.end_s, l.end_s) as end_s,
-    case
-        when s.is_root then 1.0
-        else exp(sum(case when s.is_root then 0 else ln(nullif(l.confidence, 0)) end) over (
-            partition by s.chain_id order by s.step))
-    end as chain_confidence,
-    case when s.is_root then null else l.lag_s end as lag_s,
-    case when s.is_root then null else l.cooccurrences end as cooccurrences,
-    case when s.is_root then null else l.strength end as strength,
-    case when s.is_root then null else l.p_value end as p_value,
-    case when s.is_root then null else l.q_value end as q_value,
-    case when s.is_root then null else l.effective_n end as effective_n,
-    case when s.is_root then null else l.counterfactual_delta end as counterfactual_delta,
-    case when s.is_root then null else l.reason end as reason,
-    l.scope
-from steps s
-join links l on l.fact_id = s.nearest_edge
-left join core.events ev
-    on ev.fact_id = case when s.is_root then l.cause_event else l.effect_event end;
+    coalesce(ev.start_s, case when t.is_root then t.start_s else t.end_s end) as start_s,
+    coalesce(ev.end_s, t.end_s) as end_s,
+    t.chain_confidence,
+    case when t.is_root then null else l.lag_s end as lag_s,
+    case when t.is_root then null else l.cooccurrences end as cooccurrences,
+    case when t.is_root then null else l.strength end as strength,
+    case when t.is_root then null else l.p_value end as p_value,
+    case when t.is_root then null else l.q_value end as q_value,
+    case when t.is_root then null else l.effective_n end as effective_n,
+    case when t.is_root then null else l.counterfactual_delta end as counterfactual_delta,
+    case when t.is_root then null else l.reason end as reason,
+    l.scope,
+    l.verdict,
+    t.types[1] as root,
+    t.types[cardinality(t.types)] as effect,
+    t.types as path,
+    case when t.is_root then null else l.test end as test,
+    case when t.is_root then null else l.delta_low end as delta_low,
+    case when t.is_root then null else l.delta_high end as delta_high,
+    case when t.is_root then null else l.placebo_rate end as placebo_rate,
+    case when t.is_root then null else l.num_videos end as num_videos,
+    case when t.is_root then null else l.heterogeneity end as heterogeneity,
+    shown.evidence,
+    shown.evidence_videos,
+    shown.at_s,
+    shown.pictures,
+    shown.words
+from told t
+join core.causal_edges l on l.fact_id = t.fact_id
+left join core.events ev on ev.fact_id = t.event_id
+left join lateral (
+    select
+        array_agg(o.event order by o.rank) as evidence,
+        array_agg(e.video_id order by o.rank) as evidence_videos,
+        array_agg(e.start_s order by o.rank) as at_s,
+        array_agg(near.image_uri order by o.rank) filter (
+            where near.image_uri is not null) as pictures,
+        array_agg(said.text order by o.rank) filter (where said.text is not null) as words
+    from (
+        select t.event_id as event, 0::bigint as rank
+        where t.event_id is not null
+        union all
+        select case when t.is_root then x.cause_event else x.effect_event end, x.rank
+        from reel.causal_examples x
+        where t.event_id is null and x.edge_id = t.fact_id and x.rank <= 3
+    ) o
+    join core.events e on e.fact_id = o.event
+    left join lateral (
+        select k.image_uri
+        from core.keyframes k
+        where k.video_id = e.video_id and k.image_uri is not null
+        order by abs(k.start_s - e.start_s), k.ordinal
+        limit 1
+    ) near on true
+    left join lateral (
+        select string_agg(u.text, ' ' order by u.start_s) as text
+        from core.utterances u
+        where u.video_id = e.video_id
+            and u.start_s < e.end_s + 1
+            and u.end_s > e.start_s - 1
+    ) said on true
+) shown on true;

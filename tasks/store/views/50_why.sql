@@ -34,6 +34,15 @@ as $$
         from core.stage_runs s
         join asked a on s.run_id = a.current_run_id
         where s.cache_key is not null
+        union
+        -- A corpus rests on what its videos have published.
+        select p.cache_key
+        from asked a
+        join core.videos v
+            on a.bucket like 'corpus:%'
+            and a.bucket in ('corpus:*', 'corpus:' || v.bucket)
+            and starts_with(v.key, left(a.key, -1))
+        join core.publications p on p.video_id = v.video_id
     ),
     walk as (
         select a.cache_key, 0 as depth
@@ -80,6 +89,9 @@ as $$
             union
             select unnest(array[cause_event, effect_event]) from core.causal_edges
             where fact_id = fact
+            union
+            select unnest(array[x.cause_event, x.effect_event]) from reel.causal_examples x
+            where x.edge_id = fact
             union
             select unnest(array[fact_a, fact_b]) from core.contradictions where fact_id = fact
         )
@@ -159,6 +171,18 @@ as $$
         join core.object_versions o
             on o.bucket = a.bucket and o.key = a.key and o.sha256 = a.sha256
             and o.version_id is not distinct from a.version_id
+        union all
+        select 1000, '', 20, 'object', format('s3://%s/%s', v.bucket, v.key),
+            coalesce(v.version_id, ''), v.sha256,
+            jsonb_build_object('bucket', v.bucket, 'key', v.key, 'version_id', v.version_id,
+                'size_bytes', c.size_bytes, 'modified_at', v.observed_modified_at)
+        from asked a
+        join core.videos v
+            on a.bucket like 'corpus:%'
+            and a.bucket in ('corpus:*', 'corpus:' || v.bucket)
+            and starts_with(v.key, left(a.key, -1))
+        join core.contents c on c.sha256 = v.sha256
+        where v.sha256 in (select used.sha256 from used)
         union all
         select 1000, '', 21, 'content', c.sha256, 'bytes of the video', c.sha256,
             jsonb_build_object('size_bytes', c.size_bytes, 'first_seen_at', c.first_seen_at)

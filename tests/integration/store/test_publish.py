@@ -175,7 +175,11 @@ def test_an_abstention_without_a_pair_has_its_row_and_number(
     assert edge["verdict"] == "insufficient_evidence"
     assert edge["effective_n"] == 3.0
     assert "at least 12" in str(edge["reason"])
-    assert rows(db, "select * from reel.causal_chains") == []
+    [step] = rows(db, "select * from reel.causal_chains")
+    assert (step["depth"], step["verdict"], step["confidence"]) == (
+        0, "insufficient_evidence", None,
+    )  # fmt: skip
+    assert step["reason"] == edge["reason"]
 
 
 def test_a_citation_of_nothing_publishes_nothing(pipeline: Pipeline, db: Engine) -> None:

@@ -9,7 +9,8 @@ from engines.causal.independence import (
     fisher_z,
     permuted_partial,
 )
-from engines.causal.kci import gaussian_gram, incomplete_cholesky, kci, standardise
+from engines.causal.kci import gaussian_gram, grid_factor, kci, pivoted_factor, standardise
+from engines.causal.kernel_search import KernelTests
 from engines.causal.rcit import rcit, weighted_chi2_tail
 
 
@@ -41,6 +42,27 @@ def test_unconditional_kci_gives_the_oracles_p_value(seed):
     x, y, _ = system(250, seed, 0.05 * seed)
     expected = module.KCI_UInd().compute_pvalue(x[:, None], y[:, None])[0]
     assert kci(x, y) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(3))
+def test_kci_gives_the_oracles_p_value_on_rare_and_heavy_tailed_columns(seed):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_t(2, size=(150, 2))
+    x = (rng.random(150) < 0.1) + 0.05 * seed * np.tanh(z[:, 0])
+    y = np.tanh(z[:, 0]) + rng.standard_t(2, size=150)
+    assert kci(x, y, z) == pytest.approx(oracle_kci(x, y, z), abs=0.02)
+
+
+@pytest.mark.parametrize("given", [(), (3,), (1, 2), (1, 2, 4)])
+def test_a_search_gives_the_p_value_of_the_single_test(given):
+    table = np.random.default_rng(0).normal(size=(120, 6)).cumsum(axis=1)
+    tests = KernelTests(table)
+    z = table[:, given] if given else None
+    for _ in range(2):
+        assert tests.p_value(5, 0, given) == pytest.approx(
+            kci(table[:, 0], table[:, 5], z), abs=1e-3
+        )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -88,19 +110,30 @@ def test_constant_columns_are_independent_of_everything():
         assert test(x, flat, None) == 1.0
 
 
-def test_incomplete_cholesky_rebuilds_the_gram_matrix():
+def test_factors_rebuild_the_gram_matrix():
     data = standardise(np.random.default_rng(1).normal(size=(300, 1)))
-    factor = incomplete_cholesky(data, 2.0, 100)
-    assert factor is not None
-    assert factor.shape[1] < 60
-    np.testing.assert_allclose(factor @ factor.T, gaussian_gram(data, 2.0), atol=1e-3)
+    exact = np.exp(-((data - data.T) ** 2))
+    np.testing.assert_allclose(gaussian_gram(data, 2.0), exact, atol=1e-5)
+    for factor in (grid_factor(data, 2.0), pivoted_factor(data, 2.0, 1e-3)):
+        assert factor is not None
+        assert factor.shape[1] < 40
+        np.testing.assert_allclose(factor @ factor.T, exact, atol=5e-3)
+
+
+def test_a_range_too_wide_for_the_grid_is_left_to_pivots():
+    assert grid_factor(np.array([[0.0], [1.0], [500.0]]), 1.0) is None
+    x, y, _ = system(100, 0, 1.0)
+    x[0] = 1e6
+    assert 0.0 <= kci(x, y) <= 1.0
 
 
 def test_weighted_chi2_tail_matches_simulation():
     weights = np.array([3.0, 1.0, 0.5, 0.1])
+    cumulants = (float(weights.sum()), float((weights**2).sum()), float((weights**3).sum()))
     drawn = np.random.default_rng(2).chisquare(1, size=(200_000, 4)) @ weights
     for value in (5.0, 12.0, 25.0):
-        assert weighted_chi2_tail(weights, value) == pytest.approx((drawn > value).mean(), abs=0.01)
+        tail = weighted_chi2_tail(cumulants, value)
+        assert tail == pytest.approx((drawn > value).mean(), abs=0.01)
 
 
 def test_combination_keeps_the_evidence_of_either():

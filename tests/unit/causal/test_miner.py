@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from engines.causal.miner import mine, mine_corpus
+from engines.causal.corpus import mine_corpus
+from engines.causal.miner import mine
 from engines.causal.series import VideoEvents
 from engines.contracts.causal import CausesDocument, Event, MinerParams
 from engines.contracts.time import TimeSpan

@@ -229,6 +229,25 @@ def test_the_demo_from_signals_to_the_edge():
     assert edges == {("light:on", "sound:onset")}
 
 
+def test_the_onset_of_a_named_sound_is_that_sound():
+    """One happening, one event; an onset by itself, or in a silence or speech, stays."""
+    sounds = (
+        label(5, 5.1, "onset", "sound"),
+        label(10, 10.1, "onset", "sound"),
+        label(10.03, 10.4, "tone", "sound"),
+        label(20, 20.1, "onset", "sound"),
+        label(20, 25, "silence", "sound"),
+        label(10.2, 10.3, "onset", "sound"),
+    )
+    events = fused(listen=speech(sounds=sounds)).events
+    assert [(e.type, e.span.start_s) for e in events] == [
+        ("sound:onset", 5.0),
+        ("sound:tone", pytest.approx(10.03, abs=1e-4)),
+        ("sound:onset", pytest.approx(10.2, abs=1e-4)),
+        ("sound:onset", 20.0),
+    ]
+
+
 def test_parameters_bound_what_enters():
     weak = EmbedDocument(
         coverage=COVERED,
