@@ -79,14 +79,34 @@ def inspect(
 
 @app.command()
 def show(
-    video: Annotated[str, typer.Argument(help="File, s3://bucket/key, key, SHA-256 or video id")],
+    video: Annotated[
+        str,
+        typer.Argument(
+            help="File, s3://bucket/key, key, SHA-256 or video id; s3://bucket/prefix* is a corpus."
+        ),
+    ],
+    *,
+    graph: Annotated[Path | None, typer.Option(help="Draw the causal graph to this SVG.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a video's timeline, causal graph and chains, answers and coverage."""
+    from flows.commands import show as command
+
+    command.show(video, graph=graph, as_json=as_json)
+
+
+@app.command()
+def mine(
+    source: Annotated[
+        str | None, typer.Argument(help="s3://bucket/prefix; every bucket without it.")
+    ] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """Show a video's timeline, causal chains, answers and coverage."""
-    from flows.commands import show as command
+    """Mine the causal graph of many videos together, and wait."""
+    from flows.commands import mine as command
 
-    command.show(video, as_json=as_json)
+    command.mine(source, as_json=as_json)
 
 
 @app.command()
@@ -152,6 +172,20 @@ def bench(
     from flows.commands import bench as command
 
     command.bench(name, {"train": train, "test": test, "corpus": corpus}, as_json=as_json)
+
+
+@app.command()
+def train(
+    what: Annotated[str, typer.Argument(help="Which model; a wrong name lists them.")],
+    *,
+    skeletons: Annotated[Path, typer.Option(help="Directory with the skeleton data sets.")],
+    out: Annotated[Path, typer.Option(help="Directory for weights, rules, record, manifest.")],
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+) -> None:
+    """Train a model that ships, and write it down with its record."""
+    from flows.commands import train as command
+
+    command.train(what, skeletons, out, seed=seed)
 
 
 def main() -> NoReturn:

@@ -1,4 +1,4 @@
-"""Stages that do not wait for each other, and of which one may fail without losing the rest."""
+"""Stages that wait for nothing but what they read, and of which one may fail alone."""
 
 from typing import Any
 
@@ -20,11 +20,27 @@ class FanOut:
         self._run = run
         self._ending = ending
         self._futures: dict[str, PrefectFuture[StageRef]] = {}
+        self._after: dict[str, str] = {}
         self.missing: dict[str, str] = {}
         """Stage -> why it has no result; becomes its row of coverage."""
 
-    def start(self, task: Task[..., StageRef], **arguments: Any) -> None:
-        """Begin a stage of this run on the pool that fits it."""
+    def start(
+        self, task: Task[..., StageRef], *, after: str | None = None, **arguments: Any
+    ) -> None:
+        """Begin a stage of this run on the pool that fits it.
+
+        Args:
+            task: the stage's task.
+            after: a stage that was started or skipped before; its result is given to the task
+                under its name, and without one there is nothing for the task to work on.
+            arguments: of the task, beside the run.
+        """
+        if after in self.missing:
+            self.skip(task.name, self.missing[after])
+            return
+        if after is not None:
+            self._after[task.name] = after
+            arguments[after] = self._futures[after]
         self._futures[task.name] = self._place.task_for(task).submit(self._run, **arguments)
 
     def skip(self, stage: str, reason: str) -> None:
@@ -41,6 +57,12 @@ class FanOut:
         found: dict[str, StageRef] = {}
         fatal: ReelgraphError | None = None
         for name, future in self._futures.items():
+            before = self._after.get(name)
+            if before is not None and before not in found:
+                # Its task was never run: Prefect has no result to wait for.
+                if before in self.missing:
+                    self.skip(name, f"{before} failed: {self.missing[before]}")
+                continue
             try:
                 found[name] = future.result()
             except ReelgraphError as error:

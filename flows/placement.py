@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from flows.prefect_api import PrefectApi
-from tasks import embed, listen, read_text, reason
+from tasks import embed, listen, pose, read_text, reason
 from tasks.resources import get_resources
 from tasks.run import Run
 from tasks.stage import Pool, Stage, StageRef
@@ -28,6 +28,7 @@ MOVABLE: dict[str, tuple[Stage[Any], Task[..., StageRef]]] = {
     embed.STAGE.name: (embed.STAGE, embed.embed_samples),
     listen.STAGE.name: (listen.STAGE, listen.listen_to_asset),
     read_text.STAGE.name: (read_text.STAGE, read_text.read_screen_text),
+    pose.STAGE.name: (pose.STAGE, pose.follow_people),
     reason.STAGE.name: (reason.STAGE, reason.answer_questions),
 }
 """Stages that may run on another pool, and the task that runs each."""

@@ -9,11 +9,13 @@ from flows.fanout import FanOut
 from flows.parameters import PipelineParams
 from flows.placement import Placement
 from flows.present import Presentation
+from tasks.actions import recognise_actions
 from tasks.causes import mine_causes
 from tasks.embed import embed_samples
 from tasks.events import fuse_events
 from tasks.fetch import fetch_object
 from tasks.listen import listen_to_asset
+from tasks.pose import follow_people
 from tasks.probe import probe_asset
 from tasks.publish import Results, publish_facts
 from tasks.read_text import read_screen_text
@@ -25,7 +27,6 @@ from tasks.shots import detect_shots
 
 NO_PICTURE = "the file has no picture"
 NO_SOUND = "the file has no sound"
-NO_ENGINE = "no engine for this stage is installed"
 
 
 @flow(name="process-video", flow_run_name="{bucket}/{key}", persist_result=False)
@@ -66,8 +67,8 @@ def process_video(
             looks.start(detect_shots, sample=sample, params=params.shots)
             looks.start(embed_samples, sample=sample, params=params.embed)
             looks.start(read_screen_text, sample=sample, params=params.read_text)
-            looks.skip("pose", NO_ENGINE)
-            looks.skip("actions", NO_ENGINE)
+            looks.start(follow_people, sample=sample, params=params.pose)
+            looks.start(recognise_actions, after="pose", params=params.actions)
         else:
             for stage in ("shots", "embed", "read_text", "pose", "actions"):
                 looks.skip(stage, NO_PICTURE)

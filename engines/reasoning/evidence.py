@@ -27,6 +27,7 @@ MIN_TRUST = 0.5
 MIN_TEXT_CONFIDENCE = 0.6
 MIN_LABEL_SCORE = 0.2
 DISTRUST_FLAGS = frozenset({"hallucination", "loop", "low_trust", "no_speech"})
+UNUSED_ACTION_FLAGS = DISTRUST_FLAGS | {"unrecognised"}
 REDEEMED = "subtitle_agrees"
 """A second witness: what was only suspected is kept."""
 COUNTER = "counter"
@@ -227,6 +228,7 @@ def _texts(document: TextDocument) -> list[EvidenceItem]:
 
 
 def _actions(document: ActionsDocument) -> list[EvidenceItem]:
+    """Recognised actions; strokes of limbs are too many and runs of activity too vague."""
     return [
         _item(
             f"action:{n}",
@@ -240,7 +242,7 @@ def _actions(document: ActionsDocument) -> list[EvidenceItem]:
             ),
         )
         for n, action in enumerate(document.actions)
-        if not DISTRUST_FLAGS & set(action.flags)
+        if action.granularity == "meso" and not UNUSED_ACTION_FLAGS & set(action.flags)
     ]
 
 

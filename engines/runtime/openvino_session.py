@@ -47,7 +47,8 @@ class OpenVinoSession:
         if options.threads is not None:
             properties["INFERENCE_NUM_THREADS"] = options.threads
         try:
-            model = core.read_model(require_onnx(source))
+            make = source.make_openvino
+            model = core.read_model(require_onnx(source)) if make is None else make()
             self._compiled = core.compile_model(model, device, properties)
         except RuntimeError as error:
             msg = f"OpenVINO cannot compile {source.name} for {device}: {error}"

@@ -58,6 +58,9 @@ class NetworkSource:
     make_torch: Callable[[], object] | None = None
     """Makes the ``torch.nn.Module`` with the same inputs, and outputs as a tuple in this order;
     called by the torch backend only."""
+    make_openvino: Callable[[], object] | None = None
+    """Makes the ``openvino.Model`` with inputs and outputs of these names, for files that OpenVINO
+    reads and ONNX Runtime does not; called by the OpenVINO backend only, before ``onnx_path``."""
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,9 @@ def test_intent_is_what_is_said_or_what_an_action_is_tested_to_do(made: Made) ->
 
 def test_summary_cites_what_every_sentence_says(made: Made) -> None:
     action = Action(
-        span=TimeSpan.from_seconds(2, 3), granularity="macro", label="press button", score=0.8
+        span=TimeSpan.from_seconds(2, 3), granularity="meso", label="press button", score=0.8
     )
+    stroke = action.model_copy(update={"granularity": "micro", "label": "right wrist up"})
     (summary,) = answers(
         made,
         "summary",
@@ -131,7 +132,7 @@ def test_summary_cites_what_every_sentence_says(made: Made) -> None:
         listen=made.spoken((3, 4, "The lamp is on."), sounds=(made.label(2, 3, "music"),)),
         texts=made.shown((1, 2, "Lesson 1")),
         embed=made.embed(made.label(0, 8, "table lamp")),
-        actions=ActionsDocument(coverage=made.coverage, actions=(action,), model="made"),
+        actions=ActionsDocument(coverage=made.coverage, actions=(action, stroke), model="made"),
     )
     about = {part["about"]: part["cites"] for part in summary.answer["sentences"]}
     assert about == {

@@ -73,6 +73,21 @@ def test_a_row_does_not_depend_on_its_neighbours(session: Session, rows: np.ndar
         assert cosine >= 0.9999
 
 
+@pytest.mark.parametrize(("precision", "least"), [("f16", 0.999), ("bf16", 0.99)])
+def test_half_precision_keeps_its_vectors(
+    source: NetworkSource,
+    rows: np.ndarray,
+    expected: dict[str, np.ndarray],
+    precision: str,
+    least: float,
+) -> None:
+    session = open_session("torch", source, SessionOptions(precision=precision, threads=1))
+    features = session.run({"pixels": rows[:2]})["features"]
+    want = expected["features"][:2]
+    lengths = np.linalg.norm(features, axis=1) * np.linalg.norm(want, axis=1)
+    assert ((features * want).sum(axis=1) / lengths).min() >= least
+
+
 def test_a_result_is_not_overwritten_by_the_next(session: Session, rows: np.ndarray) -> None:
     first = session.run({"pixels": rows[:2]})["features"]
     kept = first.copy()

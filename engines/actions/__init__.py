@@ -1,0 +1,1 @@
+"""What people do: skeletons, the network over them, and segments at three granularities."""
