@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from engines.contracts.base import Contract, Fact, StageDocument
+from engines.contracts.base import Contract, Fact, FactRef, StageDocument
 
 DEFAULT_LABEL_MODEL = "efficientnet-lite0"
 
@@ -13,7 +13,8 @@ class EmbedParams(Contract):
     """Parameters of the stage ``embed``; all of them are part of its cache key."""
 
     model: str = DEFAULT_LABEL_MODEL
-    """``efficientnet-lite0``, or the path of a directory with a CLIP or SigLIP model."""
+    """``efficientnet-lite0``, or the path of a directory with a CLIP, SigLIP, ViT, VideoMAE or
+    TimeSformer model."""
     classes: tuple[str, ...] = ()
     """What a zero-shot model looks for; must be empty for a model with classes of its own."""
     prompt: str = "a photo of {}"
@@ -21,6 +22,14 @@ class EmbedParams(Contract):
     backend: Literal["auto", "openvino", "onnxruntime", "torch", "tensorrt"] = "auto"
     """``auto``: the fastest by measurement among those that give the reference's numbers."""
     precision: Literal["f32", "bf16", "f16", "int8"] = "f32"
+    calibration: str | None = None
+    """For ``int8``: a directory with at least 512 pictures of the user's own (JPEG, PNG, or
+    archives ``samples.zip`` that the stage ``sample`` made)."""
+    clip_hop: int = Field(default=8, ge=1)
+    """For a model of clips: samples from the start of one clip to that of the next."""
+    temporal_reach: int = Field(default=0, ge=0)
+    """Above 0, each vector attends to so many neighbours on either side (see
+    ``engines.vision.temporal``); labels do not change."""
     device: str = "cpu"
     threads: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=4, ge=1)
@@ -69,19 +78,13 @@ class Label(Fact):
 
 
 class EmbeddedSample(Contract):
-    """Row i of the ``embeddings`` blob belongs to this sampled picture."""
+    """Row i of the ``embeddings`` blob belongs to this sampled picture.
+
+    From a model of clips, to the clip of which this is the middle.
+    """
 
     sample_name: str
     pts: int
-
-
-class EmbedDocument(StageDocument):
-    """Labels, and beside it the blob ``embeddings``: npy float32 [n, d], unit length."""
-
-    labels: tuple[Label, ...]
-    embedded: tuple[EmbeddedSample, ...]
-    dimension: int = Field(ge=0)
-    model: str
 
 
 class Box(Contract):
@@ -91,6 +94,30 @@ class Box(Contract):
     y: float = Field(ge=0, le=1)
     w: float = Field(ge=0, le=1)
     h: float = Field(ge=0, le=1)
+
+
+class Alignment(Contract):
+    """Where in one picture a label's text finds what it names."""
+
+    label: FactRef
+    """``label:<index in labels>``"""
+    sample_name: str
+    """The sample in which the label is surest."""
+    box: Box
+    """Region of the strongest attention of the text's tokens."""
+    entropy: float = Field(ge=0)
+    """Of that attention over all regions, in nats; 0 points at one region alone."""
+
+
+class EmbedDocument(StageDocument):
+    """Labels, and beside it the blob ``embeddings``: npy float32 [n, d], unit length."""
+
+    labels: tuple[Label, ...]
+    alignments: tuple[Alignment, ...] = ()
+    """One for each label, where the model relates text to regions (CLIP, SigLIP); else none."""
+    embedded: tuple[EmbeddedSample, ...]
+    dimension: int = Field(ge=0)
+    model: str
 
 
 class TextLine(Fact):

@@ -16,11 +16,15 @@ def describe_embed(params: EmbedParams) -> EngineDescription:
     """The label model, by the hash of its weights.
 
     Raises:
-        ModelMissingError: ``params.model`` is a directory that is not there.
+        ModelMissingError: ``params.model`` or ``params.calibration`` is a directory that is not
+            there.
     """
     if params.model == DEFAULT_LABEL_MODEL:
         engine = f"reelgraph.embed {params.backend} {params.precision}"
         model, found = DEFAULT_LABEL_MODEL, revision(DEFAULT_LABEL_MODEL)
+        if params.calibration is not None:
+            pictures = directory_revision(Path(params.calibration))
+            found = hashlib.sha256(f"{found} {pictures}".encode()).hexdigest()
     else:
         engine = f"transformers {version('transformers')} {params.precision}"
         model, found = Path(params.model).name, directory_revision(Path(params.model))

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -13,13 +14,13 @@ import numpy.typing as npt
 from PIL import Image
 
 from engines.contracts.vision import DEFAULT_LABEL_MODEL, EmbedParams
-from engines.errors import EngineError
+from engines.errors import EngineError, UsageError
 from engines.runtime.backends import open_session
 from engines.runtime.batching import BatchRunner
 from engines.runtime.choice import Reference, check_reference, choose_session
 from engines.runtime.conversion import converted
 from engines.runtime.manifest import revision, verified_bytes
-from engines.runtime.session import Backend, NetworkSource, SessionOptions, TensorSpec
+from engines.runtime.session import Backend, NetworkSource, Session, SessionOptions, TensorSpec
 from engines.vision.efficientnet_lite import (
     CONVERTER_VERSION,
     IMAGE_SIZE,
@@ -57,7 +58,11 @@ class EfficientNetEngine:
             cache_dir=cache_dir,
             max_batch=params.batch_size,
         )
-        if params.backend == "auto":
+        self.degraded: tuple[str, ...] = ()
+        """What is weaker than asked for, and why."""
+        if params.precision == "int8":
+            session = self._int8(source, options, params, cache_dir)
+        elif params.backend == "auto":
             candidates = _CANDIDATES if params.device == "cpu" else ("tensorrt", *_CANDIDATES)
             timing = {"pixels": reference_pixels(min(params.batch_size, _TIMED_ROWS))}
             session, _ = choose_session(
@@ -77,6 +82,24 @@ class EfficientNetEngine:
         weights = f"{DEFAULT_LABEL_MODEL}@{revision(DEFAULT_LABEL_MODEL)[:12]}"
         self.name = f"{weights} {info.provider} {info.precision}"
         self._runner = BatchRunner(session, params.batch_size)
+
+    def _int8(
+        self, source: NetworkSource, options: SessionOptions, params: EmbedParams, cache_dir: Path
+    ) -> Session:
+        """The quantised network if it passes its gate, else the float one, which is then said."""
+        from engines.vision.efficientnet_int8 import open_int8
+
+        if params.calibration is None:
+            msg = "int8 needs calibration: the directory of your own pictures"
+            raise UsageError(msg)
+        backend = "openvino" if params.backend == "auto" else params.backend
+        session, report = open_int8(source, options, backend, Path(params.calibration), cache_dir)
+        if report.refusal is None:
+            return session
+        self.degraded = (f"INT8 did not pass its gate ({report.refusal}); f32 is used",)
+        session = open_session(backend, source, replace(options, precision="f32"))
+        check_reference(session, reference())
+        return session
 
     @property
     def classes(self) -> tuple[str, ...]:

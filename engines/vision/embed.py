@@ -1,22 +1,33 @@
 """Stage ``embed``: labels with spans and one vector per sampled picture."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from engines.contracts.base import Coverage
 from engines.contracts.media import Sample
-from engines.contracts.vision import EmbeddedSample, EmbedDocument, EmbedParams, Label
-from engines.vision.label_engine import (
-    LabelEngine,
-    Picture,
-    open_label_engine,
+from engines.contracts.vision import (
+    Alignment,
+    EmbeddedSample,
+    EmbedDocument,
+    EmbedParams,
+    Label,
 )
+from engines.vision.alignment import Aligned
+from engines.vision.label_engine import LabelEngine, Picture, Seen, open_label_engine
 from engines.vision.spans import SampleClock
+from engines.vision.temporal import attend
+
+if TYPE_CHECKING:
+    from engines.vision.clips import ClipEngine
+
+T = TypeVar("T")
 
 FLAT_DEVIATION = 4.0
 """Standard deviation of the luma, of 255, below which a picture shows nothing to name."""
@@ -32,11 +43,12 @@ def embed(
     cache_dir: Path,
     *,
     end_pts: int | None = None,
-    engine: LabelEngine | None = None,
+    engine: "LabelEngine | ClipEngine | None" = None,
 ) -> tuple[EmbedDocument, npt.NDArray[np.float32]]:
     """Name what the samples show, and give each a vector.
 
-    Pictures are read one batch at a time: memory does not grow with the length of the video.
+    Pictures are read one batch, or one clip, at a time: memory for pictures does not grow with the
+    length of the video.
 
     Args:
         pictures: samples in order, each with uint8 [h, w, 3] RGB at display aspect.
@@ -60,26 +72,104 @@ def embed(
     if first is None:
         return _nothing(), np.zeros((0, 0), np.float32)
     engine = engine or _engine(params, cache_dir)
-    samples: list[Sample] = []
-    vectors: list[npt.NDArray[np.float32]] = []
-    runs = _LabelRuns(engine, params)
-    for batch in _batched(_prepend(first, stream), params.batch_size):
-        seen = engine.see([picture for _, picture in batch])
-        norms = np.linalg.norm(seen.features, axis=1, keepdims=True)
-        vectors.append(seen.features / np.maximum(norms, _TINY))
-        for (sample, picture), probabilities in zip(batch, seen.probabilities, strict=True):
-            runs.add(len(samples), None if is_flat(picture) else probabilities)
-            samples.append(sample)
+    seen = _look(chain((first,), stream), engine, params)
+    samples, runs = seen.samples, seen.runs.finish()
     clock = SampleClock(samples, time_base_num, time_base_den, end_pts)
     whole = clock.span(0, len(samples) - 1)
     document = EmbedDocument(
-        labels=runs.labels(clock),
-        embedded=tuple(EmbeddedSample(sample_name=s.name, pts=s.pts) for s in samples),
+        labels=_labels(runs, clock, engine),
+        alignments=_alignments(runs, samples),
+        embedded=tuple(
+            EmbeddedSample(sample_name=samples[i].name, pts=samples[i].pts) for i in seen.rows
+        ),
         dimension=engine.dimension,
         model=engine.name,
         coverage=Coverage(covered_s=whole.duration_s, skipped_s=0.0),
+        degraded=(*getattr(engine, "degraded", ()), *seen.degraded),
     )
-    return document, np.concatenate(vectors).astype(np.float32, copy=False)
+    vectors = np.concatenate(seen.vectors).astype(np.float32, copy=False)
+    return document, attend(vectors, params.temporal_reach) if params.temporal_reach else vectors
+
+
+class _Seen:
+    """What one pass over the samples gathers."""
+
+    def __init__(self, engine: "LabelEngine | ClipEngine", params: EmbedParams) -> None:
+        self.samples: list[Sample] = []
+        self.rows: list[int] = []
+        """Index of the sample that each vector belongs to."""
+        self.vectors: list[npt.NDArray[np.float32]] = []
+        self.runs = _LabelRuns(engine, params)
+        self.degraded: tuple[str, ...] = ()
+
+    def add_vectors(self, rows: Iterable[int], seen: Seen) -> None:
+        norms = np.linalg.norm(seen.features, axis=1, keepdims=True)
+        self.vectors.append(seen.features / np.maximum(norms, _TINY))
+        self.rows.extend(rows)
+
+
+def _look(
+    stream: Iterator[tuple[Sample, Picture]],
+    engine: "LabelEngine | ClipEngine",
+    params: EmbedParams,
+) -> _Seen:
+    length = getattr(engine, "clip_length", None)
+    if length is None:
+        return _look_at_pictures(stream, cast("LabelEngine", engine), params)
+    return _look_at_clips(stream, cast("ClipEngine", engine), params)
+
+
+def _look_at_pictures(
+    stream: Iterator[tuple[Sample, Picture]], engine: LabelEngine, params: EmbedParams
+) -> _Seen:
+    seen = _Seen(engine, params)
+    for batch in _batched(stream, params.batch_size):
+        result = engine.see([picture for _, picture in batch])
+        start = len(seen.samples)
+        seen.add_vectors(range(start, start + len(batch)), result)
+        for row, (sample, picture) in enumerate(batch):
+            shown = None if is_flat(picture) else result.probabilities[row]
+            cells = None if result.cells is None else result.cells[row]
+            seen.runs.add(len(seen.samples), shown, cells)
+            seen.samples.append(sample)
+    return seen
+
+
+def _look_at_clips(
+    stream: Iterator[tuple[Sample, Picture]], engine: "ClipEngine", params: EmbedParams
+) -> _Seen:
+    """A label of a clip counts for the samples from its middle to the next clip's middle."""
+    from engines.vision.clips import Clip, windows
+
+    seen = _Seen(engine, params)
+    found: list[tuple[Clip, npt.NDArray[np.float32] | None]] = []
+    kept = _keeping(stream, seen.samples)
+    hop = min(params.clip_hop, engine.clip_length)
+    clips = windows(kept, engine.clip_length, hop)
+    for batch in _batched(clips, max(1, params.batch_size // engine.clip_length)):
+        result = engine.see([[picture for _, picture in items] for _, items in batch])
+        seen.add_vectors([clip.middle for clip, _ in batch], result)
+        for (clip, items), probabilities in zip(batch, result.probabilities, strict=True):
+            flat = all(is_flat(picture) for _, picture in items)
+            found.append((clip, None if flat else probabilities))
+        if batch[-1][0].padding:
+            seen.degraded = (
+                f"the video has fewer samples than the {engine.clip_length} of a clip: its last "
+                f"one is repeated {batch[-1][0].padding} times",
+            )
+    middles = [clip.middle for clip, _ in found]
+    nearest = np.searchsorted(middles, np.arange(len(seen.samples)), side="right") - 1
+    for index, clip_index in enumerate(nearest):
+        seen.runs.add(index, found[max(int(clip_index), 0)][1])
+    return seen
+
+
+def _keeping(
+    stream: Iterator[tuple[Sample, Picture]], samples: list[Sample]
+) -> Iterator[tuple[Sample, Picture]]:
+    for sample, picture in stream:
+        samples.append(sample)
+        yield sample, picture
 
 
 def is_flat(picture: Picture) -> bool:
@@ -88,67 +178,107 @@ def is_flat(picture: Picture) -> bool:
     return float((thinned @ _LUMA).std()) < FLAT_DEVIATION
 
 
+@dataclass(frozen=True)
+class _Run:
+    """A class over consecutive samples."""
+
+    first: int
+    last: int
+    best: float
+    """Highest probability ..."""
+    best_at: int
+    """... in this sample, ..."""
+    where: Aligned | None
+    """... and where in it."""
+    count: int
+    """Samples that show it."""
+    kind: int
+
+
 class _LabelRuns:
     """Follows each class through the samples; one sample without it does not end its run."""
 
-    def __init__(self, engine: LabelEngine, params: EmbedParams) -> None:
+    def __init__(self, engine: "LabelEngine | ClipEngine", params: EmbedParams) -> None:
         self._engine = engine
         self._params = params
-        self._open: dict[int, tuple[int, int, float, int]] = {}
-        """By class: first sample, last sample, highest probability, samples that show it."""
-        self._closed: list[tuple[int, int, float, int]] = []
-        """First sample, last sample, highest probability, class."""
+        self._open: dict[int, _Run] = {}
+        self._closed: list[_Run] = []
 
-    def add(self, index: int, probabilities: npt.NDArray[np.float32] | None) -> None:
+    def add(
+        self,
+        index: int,
+        probabilities: npt.NDArray[np.float32] | None,
+        cells: npt.NDArray[np.float32] | None = None,
+    ) -> None:
         shown: set[int] = set()
         if probabilities is not None:
             for found in np.flatnonzero(probabilities >= self._params.keep_score):
                 kind, score = int(found), float(probabilities[found])
                 shown.add(kind)
-                first, _, best, count = self._open.get(kind, (index, index, 0.0, 0))
-                self._open[kind] = (first, index, max(best, score), count + 1)
-        for kind in [k for k, run in self._open.items() if k not in shown and run[1] < index - 1]:
+                run = self._open.get(kind) or _Run(index, index, -1.0, index, None, 0, kind)
+                run = replace(run, last=index, count=run.count + 1)
+                if score > run.best:
+                    where = None if cells is None else self._align(kind, cells)
+                    run = replace(run, best=score, best_at=index, where=where)
+                self._open[kind] = run
+        for kind in [k for k, r in self._open.items() if k not in shown and r.last < index - 1]:
             self._close(kind)
 
-    def labels(self, clock: SampleClock) -> tuple[Label, ...]:
+    def finish(self) -> list[_Run]:
+        """All runs that are facts, in the order of their labels."""
         for kind in list(self._open):
             self._close(kind)
-        return tuple(
-            Label(
-                span=clock.span(first, last),
-                label=self._engine.classes[kind],
-                score=score,
-                vocabulary=self._engine.vocabulary,
-                model=self._engine.name,
-            )
-            for first, last, score, kind in sorted(self._closed, key=lambda r: (r[0], -r[2], r[3]))
-        )
+        return sorted(self._closed, key=lambda r: (r.first, -r.best, r.kind))
+
+    def _align(self, kind: int, cells: npt.NDArray[np.float32]) -> Aligned | None:
+        align = getattr(self._engine, "align", None)
+        return None if align is None else cast("Aligned", align(kind, cells))
 
     def _close(self, kind: int) -> None:
-        first, last, best, count = self._open.pop(kind)
-        needed = self._params.enter_score if count > 1 else self._params.lone_score
-        if best >= needed:
-            self._closed.append((first, last, best, kind))
+        run = self._open.pop(kind)
+        needed = self._params.enter_score if run.count > 1 else self._params.lone_score
+        if run.best >= needed:
+            self._closed.append(run)
+
+
+def _labels(
+    runs: Sequence[_Run], clock: SampleClock, engine: "LabelEngine | ClipEngine"
+) -> tuple[Label, ...]:
+    return tuple(
+        Label(
+            span=clock.span(run.first, run.last),
+            label=engine.classes[run.kind],
+            score=run.best,
+            vocabulary=engine.vocabulary,
+            model=engine.name,
+        )
+        for run in runs
+    )
+
+
+def _alignments(runs: Sequence[_Run], samples: Sequence[Sample]) -> tuple[Alignment, ...]:
+    return tuple(
+        Alignment(
+            label=f"label:{ordinal}",
+            sample_name=samples[run.best_at].name,
+            box=run.where.box,
+            entropy=run.where.entropy,
+        )
+        for ordinal, run in enumerate(runs)
+        if run.where is not None
+    )
 
 
 @lru_cache(maxsize=1)
-def _engine(params: EmbedParams, cache_dir: Path) -> LabelEngine:
+def _engine(params: EmbedParams, cache_dir: Path) -> "LabelEngine | ClipEngine":
     """Stays loaded between calls; another model replaces it, since memory holds one of a kind."""
     return open_label_engine(params, cache_dir)
 
 
-def _batched(
-    stream: Iterator[tuple[Sample, Picture]], size: int
-) -> Iterator[list[tuple[Sample, Picture]]]:
-    while batch := list(islice(stream, size)):
+def _batched(stream: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(stream)
+    while batch := list(islice(rest, size)):
         yield batch
-
-
-def _prepend(
-    first: tuple[Sample, Picture], rest: Iterator[tuple[Sample, Picture]]
-) -> Iterator[tuple[Sample, Picture]]:
-    yield first
-    yield from rest
 
 
 def _nothing() -> EmbedDocument:

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from engines.contracts.vision import DEFAULT_LABEL_MODEL, EmbedParams
 from engines.errors import UsageError
+
+if TYPE_CHECKING:
+    from engines.vision.clips import ClipEngine
 
 Picture = npt.NDArray[np.uint8]
 """uint8 [h, w, 3] RGB at display aspect."""
@@ -23,6 +26,9 @@ class Seen:
     """float32 [n, num_classes]"""
     features: npt.NDArray[np.float32]
     """float32 [n, dimension], not normalised"""
+    cells: npt.NDArray[np.float32] | None = None
+    """float32 [n, rows, columns, dimension]: the same for each region of the picture, where the
+    model relates text to regions"""
 
 
 class LabelEngine(Protocol):
@@ -62,8 +68,8 @@ class LabelEngine(Protocol):
         ...
 
 
-def open_label_engine(params: EmbedParams, cache_dir: Path) -> LabelEngine:
-    """Load the model that ``params`` names.
+def open_label_engine(params: EmbedParams, cache_dir: Path) -> "LabelEngine | ClipEngine":
+    """Load the model that ``params`` names: one for pictures, or one for clips.
 
     Raises:
         UsageError: no such model; the message names what exists.
@@ -77,8 +83,22 @@ def open_label_engine(params: EmbedParams, cache_dir: Path) -> LabelEngine:
 
         return EfficientNetEngine(params, cache_dir)
     if Path(params.model).is_dir():
-        from engines.vision.zero_shot import ZeroShotEngine
-
-        return ZeroShotEngine(params)
+        return _open_directory(params)
     msg = f"no image model {params.model!r}; there are: {DEFAULT_LABEL_MODEL}, or a model directory"
+    raise UsageError(msg)
+
+
+def _open_directory(params: EmbedParams) -> "LabelEngine | ClipEngine":
+    from engines.vision import clips, vit_engine, zero_shot
+    from engines.vision.transformers_models import model_kind
+
+    kind = model_kind(Path(params.model))
+    if kind in zero_shot.KINDS:
+        return zero_shot.ZeroShotEngine(params)
+    if kind in vit_engine.KINDS:
+        return vit_engine.VitEngine(params)
+    if kind in clips.KINDS:
+        return clips.ClipEngine(params)
+    known = ", ".join((*zero_shot.KINDS, *vit_engine.KINDS, *clips.KINDS))
+    msg = f"{params.model} holds a {kind} model; known are: {known}"
     raise UsageError(msg)

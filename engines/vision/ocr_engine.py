@@ -17,7 +17,7 @@ import onnx
 
 from engines.errors import EngineError
 from engines.runtime.backends import open_session
-from engines.runtime.batching import batches_by_length
+from engines.runtime.batching import BatchRunner, batches_by_length
 from engines.runtime.manifest import revision, verified_path
 from engines.runtime.session import NetworkSource, Session, SessionOptions, TensorSpec
 from engines.vision.describe import DETECTOR, RECOGNISER
@@ -85,7 +85,9 @@ class PaddleTextReader:
 
         options = SessionOptions(threads=threads, device=device)
         self._detector = _open(backend, DETECTOR, (None, 3, None, None), options)
-        self._recogniser = _open(backend, RECOGNISER, (None, 3, _LINE_HEIGHT, None), options)
+        recogniser = _open(backend, RECOGNISER, (None, 3, _LINE_HEIGHT, None), options)
+        self._recogniser = BatchRunner(recogniser, _MAX_LINES)
+        self._used = self._padded = 0
         self._characters = _characters(verified_path(RECOGNISER))
         self._boxes = DBPostProcess(
             thresh=_TEXT_THRESHOLD,
@@ -129,11 +131,18 @@ class PaddleTextReader:
             rows = np.zeros((len(batch.indices), 3, _LINE_HEIGHT, batch.length), np.float32)
             for row, index in zip(rows, batch.indices, strict=True):
                 row[:, :, : strips[index].shape[1]] = _normalise(strips[index])
+            self._padded += batch.length * len(batch.indices)
+            self._used += sum(strips[index].shape[1] for index in batch.indices)
             probabilities = self._recogniser.run({"x": rows})[_OUTPUT].astype(np.float32)
             for index, line in zip(batch.indices, probabilities, strict=True):
                 text, score = self._decode(line)
                 found[index] = Reading(text, score, quads[index])
         return [found[index] for index in range(len(quads))]
+
+    @property
+    def padding_waste(self) -> float:
+        """Share of all that the recogniser was given so far which was padding."""
+        return 1 - self._used / self._padded if self._padded else 0.0
 
     def _decode(self, line: npt.NDArray[np.float32]) -> tuple[str, float]:
         """Best path of a CTC output: repeats collapse, class 0 is the blank."""

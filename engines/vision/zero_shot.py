@@ -5,37 +5,47 @@ config, weights, tokenizer, image processor; nothing is fetched. Its revision is
 those files, so that a changed tokenizer is another model.
 """
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
+from transformers import AutoTokenizer
 
 from engines.contracts.vision import EmbedParams
-from engines.errors import EngineError, ModelMissingError, UsageError
+from engines.errors import UsageError
 from engines.runtime.batching import BatchRunner
 from engines.runtime.manifest import directory_revision
 from engines.runtime.session import NetworkSource, SessionOptions, TensorSpec
 from engines.runtime.torch_session import TorchSession
+from engines.vision.alignment import Aligned, locate, token_attention
 from engines.vision.label_engine import Picture, Seen
+from engines.vision.processors import load_processor
+from engines.vision.transformers_models import load_model
 
-_KINDS = ("clip", "siglip", "siglip2")
+KINDS = ("clip", "siglip")
 _TINY = 1e-12
 
 
 class _ImageTower(nn.Module):  # type: ignore[misc] # torch is not followed by mypy
-    """float32 [n, 3, h, w] to the vectors that text is compared with, float32 [n, d]."""
+    """float32 [n, 3, h, w] to vectors that text is compared with: [n, d], [n, cells, d]."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._model = model
 
-    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
-        """Not normalised."""
-        return self._model.get_image_features(pixel_values=pixel_values).pooler_output
+    def forward(self, pixel_values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of the whole picture and of its regions; not normalised."""
+        found = self._model.get_image_features(pixel_values=pixel_values)
+        cells = found.last_hidden_state
+        if self._model.config.model_type == "clip":
+            tower = self._model.vision_model
+            cells = self._model.visual_projection(tower.post_layernorm(cells[:, 1:]))
+        return found.pooler_output, cells
 
 
 class ZeroShotEngine:
@@ -55,18 +65,16 @@ class ZeroShotEngine:
             raise UsageError(msg)
         path = Path(params.model)
         revision = directory_revision(path)
-        self._model = _load(path)
+        self._model = load_model(path, KINDS)
         self._tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        self._processor = AutoImageProcessor.from_pretrained(
-            path, local_files_only=True, backend="pil"
-        )
+        self._processor = load_processor(path)
         size = int(self._model.config.vision_config.image_size)
         source = NetworkSource(
             name=path.name,
             onnx_path=None,
             weights_sha256=revision,
             inputs=(TensorSpec(name="pixel_values", dtype="float32", shape=(None, 3, size, size)),),
-            outputs=("features",),
+            outputs=("features", "cells"),
             make_torch=lambda: _ImageTower(self._model),
         )
         options = SessionOptions(
@@ -91,12 +99,26 @@ class ZeroShotEngine:
         """
         pixels = self._processor(list(pictures), return_tensors="np")["pixel_values"]
         rows = np.asarray(pixels, np.float32)
-        features = self._runner.run({"pixel_values": rows})["features"].astype(np.float32)
+        outputs = self._runner.run({"pixel_values": rows})
+        features = outputs["features"].astype(np.float32)
+        cells = outputs["cells"].astype(np.float32)
+        side = math.isqrt(cells.shape[1])
+        cells = cells.reshape(len(cells), side, side, -1)
         logits = self.logits(features)
         if self._is_siglip:
-            return Seen(np.reciprocal(1 + np.exp(-logits), dtype=np.float32), features)
+            return Seen(np.reciprocal(1 + np.exp(-logits), dtype=np.float32), features, cells)
         exponent = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
-        return Seen(exponent / np.maximum(exponent.sum(axis=1, keepdims=True), _TINY), features)
+        total = np.maximum(exponent.sum(axis=1, keepdims=True), _TINY)
+        return Seen(exponent / total, features, cells)
+
+    def align(self, kind: int, cells: npt.NDArray[np.float32]) -> Aligned:
+        """Where a class is in a picture, by the attention of its name's tokens.
+
+        Args:
+            kind: index into ``classes``.
+            cells: float32 [rows, columns, dimension], one picture of ``Seen.cells``.
+        """
+        return locate(token_attention(self._tokens(self.classes[kind]), cells, self._scale))
 
     def logits(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Similarity of pictures and classes as the model scales it: float32 [n, num_classes]."""
@@ -120,6 +142,23 @@ class ZeroShotEngine:
         units: npt.NDArray[np.float32] = vectors / np.maximum(norms, _TINY)
         return units
 
+    @lru_cache(maxsize=1024)  # noqa: B019 - one engine lives as long as its process
+    def _tokens(self, text: str) -> npt.NDArray[np.float32]:
+        """Vectors of the tokens of a text, its marks of beginning and end left out."""
+        tokens = self._tokenizer([text], truncation=True, return_tensors="pt")
+        ids = tokens["input_ids"]
+        device = next(self._model.parameters()).device
+        with torch.inference_mode():
+            hidden = self._model.text_model(ids.to(device)).last_hidden_state[0]
+            if self._is_siglip:
+                vectors = self._model.text_model.head(hidden)
+            else:
+                vectors = self._model.text_projection(hidden)
+        special = set(self._tokenizer.all_special_ids) - {self._tokenizer.unk_token_id}
+        content = [i for i, token in enumerate(ids[0].tolist()) if token not in special]
+        chosen = vectors[content or [0]].float().cpu().numpy()
+        return np.asarray(chosen, np.float32)
+
     def _embed_classes(self, params: EmbedParams) -> npt.NDArray[np.float32]:
         if "{}" not in params.prompt:
             msg = f"the prompt {params.prompt!r} has no place {{}} for the class"
@@ -127,24 +166,3 @@ class ZeroShotEngine:
         if params.classes:
             return self.embed_texts([params.prompt.replace("{}", c) for c in params.classes])
         return self.embed_texts([""])[:0]
-
-
-def _load(path: Path) -> nn.Module:
-    try:
-        kind = AutoConfig.from_pretrained(path, local_files_only=True).model_type
-    except (OSError, ValueError) as error:
-        msg = f"no model can be read from {path}: {error}"
-        raise ModelMissingError(msg) from error
-    if kind not in _KINDS:
-        msg = f"{path} holds a {kind} model; image labels take {', '.join(_KINDS)}"
-        raise UsageError(msg)
-    try:
-        # float32 whatever is stored: precision is chosen by the session, not by the file.
-        model = AutoModel.from_pretrained(path, local_files_only=True, dtype=torch.float32)
-    except OSError as error:
-        msg = f"the model in {path} is incomplete: {error}"
-        raise ModelMissingError(msg) from error
-    except RuntimeError as error:
-        msg = f"the weights in {path} do not fit its config: {error}"
-        raise EngineError(msg) from error
-    return model.eval().requires_grad_(False)

@@ -1,80 +1,19 @@
 """CLIP and SigLIP from a directory give exactly what transformers itself gives."""
 
 import json
-from importlib.util import find_spec
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
+from tiny_models import CLASSES, make_model
 
 from engines.contracts.vision import EmbedParams
-from engines.errors import ModelMissingError, UsageError
+from engines.errors import EngineError, ModelMissingError, UsageError
 from engines.runtime.manifest import directory_revision
 from engines.vision.label_engine import open_label_engine
 from engines.vision.zero_shot import ZeroShotEngine
-
-pytestmark = pytest.mark.skipif(
-    find_spec("torchvision") is None,
-    reason="the processors of CLIP and SigLIP need torchvision, which the install leaves out",
-)
-
-CLASSES = ("a cat", "a dog", "the sea")
-
-
-def save_tokenizer(path: Path) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    words = ["<pad>", "<s>", "</s>", "<unk>", "a", "photo", "of", "cat", "dog", "the", "sea"]
-    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        bos_token="<s>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        model_max_length=12,
-    ).save_pretrained(path)
-
-
-def make_model(path: Path, kind: str, seed: int = 0) -> Path:
-    import torch
-    from transformers import (
-        CLIPConfig,
-        CLIPImageProcessorPil,
-        CLIPModel,
-        SiglipConfig,
-        SiglipImageProcessorPil,
-        SiglipModel,
-    )
-
-    torch.manual_seed(seed)
-    tower = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-    }
-    text = {**tower, "vocab_size": 11, "max_position_embeddings": 12, "eos_token_id": 2}
-    text |= {"bos_token_id": 1, "pad_token_id": 0}
-    vision = {**tower, "image_size": 32, "patch_size": 8}
-    if kind == "clip":
-        config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
-        model, processor = (
-            CLIPModel(config),
-            CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=32),
-        )
-    else:
-        model = SiglipModel(SiglipConfig(text_config=text, vision_config=vision))
-        processor = SiglipImageProcessorPil(size={"height": 32, "width": 32})
-    model.save_pretrained(path)
-    processor.save_pretrained(path)
-    save_tokenizer(path)
-    return path
 
 
 @pytest.fixture(scope="module", params=["clip", "siglip"])
@@ -91,9 +30,24 @@ def pictures() -> list[np.ndarray]:
     ]
 
 
+def pil_reference(picture: np.ndarray, kind: str) -> np.ndarray:
+    """What the processor's configuration says, done by hand with PIL: float32 [3, 32, 32]."""
+    image = Image.fromarray(picture)
+    if kind == "siglip":
+        small = image.resize((32, 32), Image.Resampling.BICUBIC)
+        return ((np.asarray(small, np.float32) / 255 - 0.5) / 0.5).transpose(2, 0, 1)
+    scale = 32 / min(image.size)
+    size = tuple(int(side * scale) for side in image.size)
+    small = np.asarray(image.resize(size, Image.Resampling.BICUBIC), np.float32)
+    top, left = (small.shape[0] - 32) // 2, (small.shape[1] - 32) // 2
+    mean = np.array([0.48145466, 0.4578275, 0.40821073], np.float32)
+    std = np.array([0.26862954, 0.26130258, 0.27577711], np.float32)
+    return ((small[top : top + 32, left : left + 32] / 255 - mean) / std).transpose(2, 0, 1)
+
+
 def test_equals_transformers_own_output(directory: Path, pictures: list[np.ndarray]) -> None:
     import torch
-    from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+    from transformers import AutoModel, AutoTokenizer
 
     params = EmbedParams(model=str(directory), classes=CLASSES, batch_size=3)
     engine = open_label_engine(params, directory)
@@ -106,9 +60,7 @@ def test_equals_transformers_own_output(directory: Path, pictures: list[np.ndarr
         padding="max_length" if "siglip" in directory.name else True,
         return_tensors="pt",
     )
-    pixels = AutoImageProcessor.from_pretrained(directory, backend="pil")(
-        pictures, return_tensors="pt"
-    )["pixel_values"]
+    pixels = torch.from_numpy(np.stack([pil_reference(p, directory.name) for p in pictures]))
     given = {"input_ids": tokens["input_ids"], "pixel_values": pixels}
     if "siglip" not in directory.name:
         given["attention_mask"] = tokens["attention_mask"]
@@ -137,8 +89,6 @@ def test_without_classes_there_are_vectors_alone(
 
 @pytest.mark.parametrize("changed", ["preprocessor_config.json", "tokenizer.json"])
 def test_revision_holds_every_part(directory: Path, tmp_path: Path, changed: str) -> None:
-    import shutil
-
     copy = tmp_path / directory.name
     shutil.copytree(directory, copy)
     assert directory_revision(copy) == directory_revision(directory)
@@ -171,3 +121,35 @@ def test_missing_weights_and_prompts_without_a_place_are_named(
     (tmp_path / "config.json").write_text((directory / "config.json").read_text())
     with pytest.raises(ModelMissingError, match="incomplete"):
         ZeroShotEngine(EmbedParams(model=str(tmp_path)))
+
+
+def test_a_processor_for_another_input_size_is_refused_before_launch(
+    directory: Path, pictures: list[np.ndarray], tmp_path: Path
+) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(directory, copy)
+    config = json.loads((copy / "preprocessor_config.json").read_text())
+    config["size"] = {"height": 48, "width": 48}
+    config["crop_size"] = {"height": 48, "width": 48}
+    (copy / "preprocessor_config.json").write_text(json.dumps(config))
+    engine = ZeroShotEngine(EmbedParams(model=str(copy)))
+    with pytest.raises(EngineError, match=r"48, 48\], the model takes float32"):
+        engine.see(pictures)
+
+
+def test_a_processor_that_is_not_known_is_named(directory: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(directory, copy)
+    config = copy / "preprocessor_config.json"
+    config.write_text('{"image_processor_type": "SamImageProcessor"}')
+    with pytest.raises(UsageError, match="'SamImageProcessor'; known are: CLIP, Siglip"):
+        ZeroShotEngine(EmbedParams(model=str(copy)))
+    config.write_text("[]")
+    with pytest.raises(EngineError, match="not an object"):
+        ZeroShotEngine(EmbedParams(model=str(copy)))
+    config.write_text("{")
+    with pytest.raises(EngineError, match="not JSON"):
+        ZeroShotEngine(EmbedParams(model=str(copy)))
+    config.unlink()
+    with pytest.raises(ModelMissingError, match=r"preprocessor_config\.json"):
+        ZeroShotEngine(EmbedParams(model=str(copy)))
