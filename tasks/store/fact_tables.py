@@ -132,6 +132,9 @@ labels = _fact_table(
         Column("score", Double, nullable=False),
         Column("vocabulary", Text, nullable=False),
         Column("model", Text, nullable=False),
+        # Region and sureness of it, from models that relate text to places in the picture.
+        *(Column(name, Double) for name in ("box_x", "box_y", "box_w", "box_h")),
+        Column("attention_entropy", Double),
         _search("label"),
     ],
     trigrams="label",

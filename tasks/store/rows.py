@@ -17,7 +17,7 @@ from engines.contracts.media import ShotsDocument
 from engines.contracts.reasoning import ReasonDocument
 from engines.contracts.speech import ListenDocument, Utterance, Word
 from engines.contracts.time import TimeSpan
-from engines.contracts.vision import EmbedDocument, TextDocument
+from engines.contracts.vision import Alignment, EmbedDocument, TextDocument
 from engines.errors import EngineError
 from tasks.store import fact_tables as ft
 from tasks.store.corpora import Timeline
@@ -248,8 +248,23 @@ def _write_shots(out: Projection, document: ShotsDocument) -> None:
 
 
 def _write_labels(out: Projection, document: EmbedDocument) -> None:
+    places = {place.label: place for place in document.alignments}
     for i, label in enumerate(document.labels):
-        out.add(ft.labels, label, i)
+        out.add(ft.labels, label, i, **_region(places.get(f"label:{i}")))
+
+
+def _region(place: Alignment | None) -> Row:
+    """Columns that say where a label's name found what it names; null for most models."""
+    if place is None:
+        return dict.fromkeys(("box_x", "box_y", "box_w", "box_h", "attention_entropy"))
+    box = place.box
+    return {
+        "box_x": box.x,
+        "box_y": box.y,
+        "box_w": box.w,
+        "box_h": box.h,
+        "attention_entropy": place.entropy,
+    }
 
 
 def _write_speech(out: Projection, document: ListenDocument) -> None:
@@ -261,7 +276,8 @@ def _write_speech(out: Projection, document: ListenDocument) -> None:
             word_ordinal += 1
     for i, sound in enumerate(document.sounds):
         # A label by its contract, but numbered apart from those of the image model.
-        out.add(ft.labels, sound, i, fact_id=out.identity("sound", i)["fact_id"])
+        fact_id = out.identity("sound", i)["fact_id"]
+        out.add(ft.labels, sound, i, fact_id=fact_id, **_region(None))
 
 
 def _write_word(

@@ -25,6 +25,7 @@ from engines.contracts.reasoning import Answer, Contradiction, ReasonDocument
 from engines.contracts.speech import ListenDocument, Utterance, Word
 from engines.contracts.time import TimeSpan
 from engines.contracts.vision import (
+    Alignment,
     Box,
     EmbeddedSample,
     EmbedDocument,
@@ -130,6 +131,14 @@ def embed_document() -> EmbedDocument:
         coverage=COVERED,
         labels=(
             Label(span=span(0, 4), label="lighthouse", score=0.9, vocabulary="t", model="net"),
+        ),
+        alignments=(
+            Alignment(
+                label="label:0",
+                sample_name="000000.jpg",
+                box=Box(x=0.25, y=0.5, w=0.25, h=0.125),
+                entropy=0.75,
+            ),
         ),
         embedded=(
             EmbeddedSample(sample_name="000000.jpg", pts=180_000),

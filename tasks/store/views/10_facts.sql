@@ -68,7 +68,12 @@ create or replace view reel.labels as
 select
     fact_id, video_id, stage_run_id,
     start_s, end_s, label, score, vocabulary, model,
-    start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
+    start_pts, end_pts, time_base_num, time_base_den, flags, ordinal,
+    case
+        when box_x is not null
+            then jsonb_build_object('x', box_x, 'y', box_y, 'w', box_w, 'h', box_h)
+    end as box,
+    attention_entropy
 from core.labels;
 
 create or replace view reel.utterances as

@@ -64,6 +64,10 @@ def test_every_fact_arrives_with_its_producer(pipeline: Pipeline, db: Engine) ->
     assert made_by == {"listen"}
     assert value(db, "select count(*) from reel.coverage") == len(DOCUMENTS)
     assert value(db, "select array_agg(flags) from reel.texts") == [["cleaned:text"]]
+    placed = rows(db, "select box, attention_entropy from reel.labels order by box is null")
+    assert [row["attention_entropy"] for row in placed] == [0.75, None]
+    assert placed[0]["box"] == {"x": 0.25, "y": 0.5, "w": 0.25, "h": 0.125}
+    assert placed[1]["box"] is None
 
 
 def test_references_become_the_ids_of_the_facts(pipeline: Pipeline, db: Engine) -> None:
