@@ -16,6 +16,7 @@ BENCHES = {
     "media": "flows.bench.media",
     "speech": "flows.bench.speech",
     "perception": "flows.bench.perception",
+    "actions": "flows.bench.actions",
     "causal-numbers": "flows.bench.causal_numbers",
     "causal-world": "flows.bench.causal_world",
     "causal-speed": "flows.bench.causal_speed",
