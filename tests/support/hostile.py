@@ -166,6 +166,8 @@ def encrypted(folder: Path) -> Path:
         noise_free_scene(9, 20, _SIZE),
         audio=tone(440, 0.8),
         container_options={
+            # Without it every file starts from another random vector.
+            "fflags": "+bitexact",
             "encryption_scheme": "cenc-aes-ctr",
             "encryption_key": "00112233445566778899aabbccddeeff",
             "encryption_kid": "ffeeddccbbaa99887766554433221100",
