@@ -16,14 +16,11 @@ from torch import nn
 
 from engines.contracts.vision import EmbedParams
 from engines.errors import EngineError, UsageError
-from engines.runtime.batching import BatchRunner
 from engines.runtime.manifest import directory_revision
-from engines.runtime.session import NetworkSource, SessionOptions, TensorSpec
-from engines.runtime.torch_session import TorchSession
 from engines.vision.efficientnet_engine import softmax
 from engines.vision.label_engine import Picture, Seen
 from engines.vision.processors import load_processor
-from engines.vision.transformers_models import load_model, model_kind
+from engines.vision.transformers_models import load_model, model_kind, open_tower
 
 KINDS = ("videomae", "timesformer")
 T = TypeVar("T")
@@ -127,30 +124,16 @@ class ClipEngine:
         self.clip_length = int(config.num_frames)
         size = int(config.image_size)
         self._processor = load_processor(path)
-        source = NetworkSource(
-            name=path.name,
-            onnx_path=None,
-            weights_sha256=revision,
-            inputs=(
-                TensorSpec(
-                    name="pixel_values",
-                    dtype="float32",
-                    shape=(None, self.clip_length, 3, size, size),
-                ),
-            ),
+        self._runner, self.name = open_tower(
+            params,
+            revision,
+            lambda: _Tower(model, kind),
+            pixels=(self.clip_length, 3, size, size),
             outputs=("logits", "features"),
-            make_torch=lambda: _Tower(model, kind),
         )
-        options = SessionOptions(
-            precision=params.precision, threads=params.threads, device=params.device
-        )
-        session = TorchSession(source, options)
-        self._runner = BatchRunner(session, params.batch_size)
         self.classes = tuple(str(config.id2label[i]) for i in range(config.num_labels))
         self.dimension = int(config.hidden_size)
         self.vocabulary = path.name
-        info = session.describe()
-        self.name = f"{path.name}@{revision[:12]} {info.provider} {info.precision}"
 
     def see(self, clips: Sequence[Sequence[Picture]]) -> Seen:
         """Classes and features of a batch of clips.

@@ -3,6 +3,7 @@
 Importing this loads torch and transformers.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -10,7 +11,11 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForImageClassification
 from transformers import AutoModelForVideoClassification as VideoClassification
 
+from engines.contracts.vision import EmbedParams
 from engines.errors import EngineError, ModelMissingError, UsageError
+from engines.runtime.batching import BatchRunner
+from engines.runtime.session import NetworkSource, SessionOptions, TensorSpec
+from engines.runtime.torch_session import TorchSession
 
 _CLASSIFIERS = {
     "vit": AutoModelForImageClassification,
@@ -65,3 +70,38 @@ def load_model(path: Path, kinds: tuple[str, ...], *, classifier: bool = False) 
         msg = f"the weights in {path} lack {sorted(report['missing_keys'])[:3]}"
         raise ModelMissingError(msg)
     return model.eval().requires_grad_(False)
+
+
+def open_tower(
+    params: EmbedParams,
+    revision: str,
+    make_torch: Callable[[], nn.Module],
+    *,
+    pixels: tuple[int, ...],
+    outputs: tuple[str, str],
+) -> tuple[BatchRunner, str]:
+    """A part of a directory's model in a session, and the name that its results carry.
+
+    Args:
+        params: directory, precision, threads, device and batch size.
+        revision: hash of the directory's files.
+        make_torch: makes the part.
+        pixels: shape of one row of its input ``pixel_values``.
+        outputs: names of what it gives.
+    """
+    path = Path(params.model)
+    source = NetworkSource(
+        name=path.name,
+        onnx_path=None,
+        weights_sha256=revision,
+        inputs=(TensorSpec(name="pixel_values", dtype="float32", shape=(None, *pixels)),),
+        outputs=outputs,
+        make_torch=make_torch,
+    )
+    options = SessionOptions(
+        precision=params.precision, threads=params.threads, device=params.device
+    )
+    session = TorchSession(source, options)
+    info = session.describe()
+    name = f"{path.name}@{revision[:12]} {info.provider} {info.precision}"
+    return BatchRunner(session, params.batch_size), name

@@ -13,14 +13,11 @@ from torch import nn
 
 from engines.contracts.vision import EmbedParams
 from engines.errors import UsageError
-from engines.runtime.batching import BatchRunner
 from engines.runtime.manifest import directory_revision
-from engines.runtime.session import NetworkSource, SessionOptions, TensorSpec
-from engines.runtime.torch_session import TorchSession
 from engines.vision.efficientnet_engine import softmax
 from engines.vision.label_engine import Picture, Seen
 from engines.vision.processors import load_processor
-from engines.vision.transformers_models import load_model
+from engines.vision.transformers_models import load_model, open_tower
 
 KINDS = ("vit",)
 
@@ -58,24 +55,16 @@ class VitEngine:
         model = load_model(path, KINDS, classifier=True)
         size = int(model.config.image_size)
         self._processor = load_processor(path)
-        source = NetworkSource(
-            name=path.name,
-            onnx_path=None,
-            weights_sha256=revision,
-            inputs=(TensorSpec(name="pixel_values", dtype="float32", shape=(None, 3, size, size)),),
+        self._runner, self.name = open_tower(
+            params,
+            revision,
+            lambda: _Tower(model),
+            pixels=(3, size, size),
             outputs=("logits", "features"),
-            make_torch=lambda: _Tower(model),
         )
-        options = SessionOptions(
-            precision=params.precision, threads=params.threads, device=params.device
-        )
-        session = TorchSession(source, options)
-        self._runner = BatchRunner(session, params.batch_size)
         self.classes = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
         self.dimension = int(model.config.hidden_size)
         self.vocabulary = path.name
-        info = session.describe()
-        self.name = f"{path.name}@{revision[:12]} {info.provider} {info.precision}"
 
     def see(self, pictures: Sequence[Picture]) -> Seen:
         """See ``LabelEngine.see``."""

@@ -18,14 +18,11 @@ from transformers import AutoTokenizer
 
 from engines.contracts.vision import EmbedParams
 from engines.errors import UsageError
-from engines.runtime.batching import BatchRunner
 from engines.runtime.manifest import directory_revision
-from engines.runtime.session import NetworkSource, SessionOptions, TensorSpec
-from engines.runtime.torch_session import TorchSession
 from engines.vision.alignment import Aligned, locate, token_attention
 from engines.vision.label_engine import Picture, Seen
 from engines.vision.processors import load_processor
-from engines.vision.transformers_models import load_model
+from engines.vision.transformers_models import load_model, open_tower
 
 KINDS = ("clip", "siglip")
 _TINY = 1e-12
@@ -69,27 +66,19 @@ class ZeroShotEngine:
         self._tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
         self._processor = load_processor(path)
         size = int(self._model.config.vision_config.image_size)
-        source = NetworkSource(
-            name=path.name,
-            onnx_path=None,
-            weights_sha256=revision,
-            inputs=(TensorSpec(name="pixel_values", dtype="float32", shape=(None, 3, size, size)),),
+        self._runner, self.name = open_tower(
+            params,
+            revision,
+            lambda: _ImageTower(self._model),
+            pixels=(3, size, size),
             outputs=("features", "cells"),
-            make_torch=lambda: _ImageTower(self._model),
         )
-        options = SessionOptions(
-            precision=params.precision, threads=params.threads, device=params.device
-        )
-        self._session = TorchSession(source, options)
-        self._runner = BatchRunner(self._session, params.batch_size)
         self._is_siglip = self._model.config.model_type != "clip"
         self._scale = float(self._model.logit_scale.exp())
         self._bias = float(self._model.logit_bias) if self._is_siglip else 0.0
         self.classes = params.classes
         self._class_vectors = self._embed_classes(params)
         self.dimension = self._class_vectors.shape[1]
-        info = self._session.describe()
-        self.name = f"{path.name}@{revision[:12]} {info.provider} {info.precision}"
 
     def see(self, pictures: Sequence[Picture]) -> Seen:
         """See ``LabelEngine.see``.
