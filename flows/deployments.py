@@ -1,7 +1,9 @@
 """What the Prefect server knows of us: flows by module path, on the pools that fit them."""
 
 import asyncio
+from typing import Any
 
+from prefect import Flow
 from prefect.client.orchestration import get_client
 from prefect.deployments.runner import RunnerDeployment
 from prefect.types.entrypoint import EntrypointType
@@ -28,44 +30,35 @@ def register(api_url: str) -> None:
 
 async def _register() -> None:
     deployments = {
-        "process-video": RunnerDeployment.from_flow(
-            process_video,
-            name="process-video",
-            work_pool_name=CPU_POOL,
-            entrypoint_type=EntrypointType.MODULE_PATH,
-            description="One video by bucket and key.",
+        "process-video": _deployment(
+            process_video, "process-video", CPU_POOL, "One video by bucket and key."
         ),
-        "process-bucket": RunnerDeployment.from_flow(
-            process_bucket,
-            name="process-bucket",
-            work_pool_name=CPU_POOL,
-            entrypoint_type=EntrypointType.MODULE_PATH,
-            description="Every video below a prefix.",
+        "process-bucket": _deployment(
+            process_bucket, "process-bucket", CPU_POOL, "Every video below a prefix."
         ),
-        "mine-corpus": RunnerDeployment.from_flow(
-            mine_corpus,
-            name="mine-corpus",
-            work_pool_name=CPU_POOL,
-            entrypoint_type=EntrypointType.MODULE_PATH,
-            description="What causes what over all videos below a prefix.",
+        "mine-corpus": _deployment(
+            mine_corpus, "mine-corpus", CPU_POOL, "What causes what over all videos below a prefix."
         ),
-        "on-upload": RunnerDeployment.from_flow(
-            on_upload,
-            name="on-upload",
-            work_pool_name=CPU_POOL,
-            entrypoint_type=EntrypointType.MODULE_PATH,
-            description="What an uploaded object starts.",
+        "on-upload": _deployment(
+            on_upload, "on-upload", CPU_POOL, "What an uploaded object starts."
         ),
     }
     for pool in ("gpu", "llm"):
-        deployments[f"run-stage-{pool}"] = RunnerDeployment.from_flow(
-            run_stage_here,
-            name=pool,
-            work_pool_name=pool,
-            entrypoint_type=EntrypointType.MODULE_PATH,
-            description="One stage of another run, on the pool that fits it.",
+        deployments[f"run-stage-{pool}"] = _deployment(
+            run_stage_here, pool, pool, "One stage of another run, on the pool that fits it."
         )
     ids = {name: await deployment.aapply() for name, deployment in deployments.items()}
     async with get_client() as client:
         await ensure_upload_automation(client, ids["on-upload"])
         await ensure_crash_automation(client)
+
+
+def _deployment(flow: Flow[..., Any], name: str, pool: str, description: str) -> RunnerDeployment:
+    """A flow on a pool, found by module path: the file form would give it a second identity."""
+    return RunnerDeployment.from_flow(
+        flow,
+        name=name,
+        work_pool_name=pool,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+        description=description,
+    )

@@ -5,8 +5,7 @@ one part and the pooling. Published under an asset of the corpus, with the runs 
 video has.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from uuid import UUID
 
 from prefect import task
@@ -71,20 +70,18 @@ class Mined(Contract):
     reason: str
 
 
-@contextmanager
 def open_corpus_run(
     corpus: CorpusName, params: MinerParams, flow_run_id: UUID | None
-) -> Iterator[tuple[Run, Ending]]:
+) -> AbstractContextManager[tuple[Run, Ending]]:
     """A run over a corpus, recorded like one over a video; see ``tasks.run.open_run``."""
-    with open_run(
+    return open_run(
         corpus.asset_bucket,
         corpus.asset_key,
         None,
         recipe_hash=params_hash(params),
         code_version=code_version(("engines", "tasks")),
         flow_run_id=flow_run_id,
-    ) as opened:
-        yield opened
+    )
 
 
 def count_parts(run: Run, corpus: CorpusName, params: MinerParams) -> Parts:

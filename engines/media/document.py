@@ -27,7 +27,7 @@ from engines.media.people import FILE as PEOPLE_FILE
 from engines.media.signals import SIGNAL_NAMES, THUMB_SHAPE
 from engines.media.sound import RATE_HZ, save_npy
 from engines.media.structure import Structure
-from engines.media.workspace import Workspace
+from engines.media.workspace import FILES, Workspace
 
 _VARIABLE_SHARE = 0.01
 _VARIABLE_STEP = 0.1
@@ -61,7 +61,7 @@ def assemble(
         NothingDecodedError: neither a picture nor sound came out.
         EncryptedError: the same, of a file with encrypted samples.
     """
-    for name in ("pts", "signals", "thumbs", "pictures", "people", "sound"):
+    for name in FILES:
         workspace.file(name).flush()
     pts = _read_pts(one, workspace)
     video = _video(one, probe, pts)

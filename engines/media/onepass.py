@@ -106,12 +106,13 @@ class OnePass:
         self.people: PeoplePass | None = None
         if self._video is not None and probe.video is not None:
             self._pictures = self._maker(probe.video, self._video, params.long_edge)
-            self.people = PeoplePass(
-                workspace,
-                self._maker(probe.video, self._video, params.people_long_edge),
-                step_s=params.people_step_s,
-                budget=params.people_budget,
-            )
+            if params.people_budget:
+                self.people = PeoplePass(
+                    workspace,
+                    self._maker(probe.video, self._video, params.people_long_edge),
+                    step_s=params.people_step_s,
+                    budget=params.people_budget,
+                )
         self._check_sound_at = 0
         self._skip_picture_to: int | None = None
         self._skip_sound_to: int | None = None

@@ -40,7 +40,7 @@ class Block:
 
 
 class PeoplePass:
-    """Takes a picture every ``step_s`` and lets dull blocks go; ``budget`` 0 takes none."""
+    """Takes a picture every ``step_s`` and lets dull blocks go."""
 
     def __init__(
         self, workspace: Workspace, maker: PictureMaker, *, step_s: float, budget: int
@@ -83,7 +83,7 @@ class PeoplePass:
             thumb: uint8 [27, 48, 3] RGB of it.
         """
         slot = int(np.floor(time_s / self.step_s + 1e-9))
-        if not self._budget or (self._next_slot is not None and slot < self._next_slot):
+        if self._next_slot is not None and slot < self._next_slot:
             return
         self._next_slot = slot + 1
         luma = luma_of(thumb)

@@ -17,7 +17,7 @@ from engines.contracts.media import ShotsDocument
 from engines.contracts.reasoning import ReasonDocument
 from engines.contracts.speech import ListenDocument, Utterance, Word
 from engines.contracts.time import TimeSpan
-from engines.contracts.vision import Alignment, EmbedDocument, TextDocument
+from engines.contracts.vision import Alignment, Box, EmbedDocument, TextDocument
 from engines.errors import EngineError
 from tasks.store import fact_tables as ft
 from tasks.store.corpora import Timeline
@@ -256,15 +256,12 @@ def _write_labels(out: Projection, document: EmbedDocument) -> None:
 def _region(place: Alignment | None) -> Row:
     """Columns that say where a label's name found what it names; null for most models."""
     if place is None:
-        return dict.fromkeys(("box_x", "box_y", "box_w", "box_h", "attention_entropy"))
-    box = place.box
-    return {
-        "box_x": box.x,
-        "box_y": box.y,
-        "box_w": box.w,
-        "box_h": box.h,
-        "attention_entropy": place.entropy,
-    }
+        return dict.fromkeys((*(f"box_{name}" for name in Box.model_fields), "attention_entropy"))
+    return _box(place.box) | {"attention_entropy": place.entropy}
+
+
+def _box(box: Box) -> Row:
+    return {f"box_{name}": value for name, value in box}
 
 
 def _write_speech(out: Projection, document: ListenDocument) -> None:
@@ -297,8 +294,7 @@ def _write_word(
 
 def _write_texts(out: Projection, document: TextDocument) -> None:
     for i, line in enumerate(document.texts):
-        box = line.box
-        out.add(ft.texts, line, i, box_x=box.x, box_y=box.y, box_w=box.w, box_h=box.h)
+        out.add(ft.texts, line, i, **_box(line.box))
 
 
 def _write_actions(out: Projection, document: ActionsDocument) -> None:

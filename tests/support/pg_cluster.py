@@ -23,6 +23,7 @@ from psycopg import sql
 UNPRIVILEGED_UID = 65534
 """``nobody``: owns the data directory when the tests run as root."""
 START_TIMEOUT_S = 60
+READER_PASSWORD = "reader"
 
 
 def postgres_bin() -> Path:

@@ -88,6 +88,8 @@ told as (
         case when s.is_root then l.cause_type else l.effect_type end as event,
         s.video_id,
         l.fact_id,
+        l.scope,
+        l.verdict,
         l.stage_run_id,
         case when s.is_root then l.cause_event else l.effect_event end as event_id,
         l.start_s,
@@ -102,7 +104,7 @@ told as (
     union all
     select
         md5('abstention ' || a.fact_id)::uuid, 0, 0, false, array[a.effect_type], a.effect_type,
-        a.video_id, a.fact_id, a.stage_run_id, null::uuid, null::double precision,
+        a.video_id, a.fact_id, a.scope, a.verdict, a.stage_run_id, null::uuid, null::double precision,
         null::double precision, null::double precision
     from (
         select distinct on (e.video_id, e.scope, e.effect_type) e.*
@@ -125,41 +127,42 @@ select
     t.step,
     t.depth,
     t.event,
-    case when t.is_root then null else l.confidence end as confidence,
+    l.confidence,
     t.video_id,
-    case when t.is_root then null else l.fact_id end as fact_id,
+    l.fact_id,
     t.stage_run_id,
     t.event_id,
     ev.description,
     coalesce(ev.start_s, case when t.is_root then t.start_s else t.end_s end) as start_s,
     coalesce(ev.end_s, t.end_s) as end_s,
     t.chain_confidence,
-    case when t.is_root then null else l.lag_s end as lag_s,
-    case when t.is_root then null else l.cooccurrences end as cooccurrences,
-    case when t.is_root then null else l.strength end as strength,
-    case when t.is_root then null else l.p_value end as p_value,
-    case when t.is_root then null else l.q_value end as q_value,
-    case when t.is_root then null else l.effective_n end as effective_n,
-    case when t.is_root then null else l.counterfactual_delta end as counterfactual_delta,
-    case when t.is_root then null else l.reason end as reason,
-    l.scope,
-    l.verdict,
+    l.lag_s,
+    l.cooccurrences,
+    l.strength,
+    l.p_value,
+    l.q_value,
+    l.effective_n,
+    l.counterfactual_delta,
+    l.reason,
+    t.scope,
+    t.verdict,
     t.types[1] as root,
     t.types[cardinality(t.types)] as effect,
     t.types as path,
-    case when t.is_root then null else l.test end as test,
-    case when t.is_root then null else l.delta_low end as delta_low,
-    case when t.is_root then null else l.delta_high end as delta_high,
-    case when t.is_root then null else l.placebo_rate end as placebo_rate,
-    case when t.is_root then null else l.num_videos end as num_videos,
-    case when t.is_root then null else l.heterogeneity end as heterogeneity,
+    l.test,
+    l.delta_low,
+    l.delta_high,
+    l.placebo_rate,
+    l.num_videos,
+    l.heterogeneity,
     shown.evidence,
     shown.evidence_videos,
     shown.at_s,
     shown.pictures,
     shown.words
 from told t
-join core.causal_edges l on l.fact_id = t.fact_id
+-- A root has no link that leads to it.
+left join core.causal_edges l on l.fact_id = t.fact_id and not t.is_root
 left join core.events ev on ev.fact_id = t.event_id
 left join lateral (
     select

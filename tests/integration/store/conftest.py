@@ -1,18 +1,14 @@
-"""A real Postgres for the tests: one cluster, migrated once, cloned for each test."""
+"""Databases with something published in them, for the owner and for the reader."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from pg_cluster import Cluster, running_cluster
-from psycopg import sql
+from pg_cluster import READER_PASSWORD, Cluster
 from sqlalchemy import Engine
 from store_data import Pipeline
 
-from tasks.store import migrate
 from tasks.store.session import create_engine
-
-READER_PASSWORD = "reader"
 
 
 @dataclass(frozen=True)
@@ -31,24 +27,6 @@ class Database:
     def reader_url(self) -> str:
         """As the reader."""
         return self.cluster.url(self.name, user="reel_reader", password=READER_PASSWORD)
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A running server."""
-    with running_cluster() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def template(cluster: Cluster) -> Iterator[str]:
-    """Name of a migrated database that others are cloned from."""
-    with cluster.database() as name:
-        migrate.upgrade(cluster.url(name))
-        cluster.execute(
-            sql.SQL("alter role reel_reader login password {}").format(sql.Literal(READER_PASSWORD))
-        )
-        yield name
 
 
 @pytest.fixture

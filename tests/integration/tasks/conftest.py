@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pg_cluster import Cluster, free_port, running_cluster
+from pg_cluster import Cluster, free_port
 
 from deploy.local.records import SecretsFile, new_secrets
 from deploy.local.seaweed import (
@@ -22,7 +22,6 @@ from deploy.local.seaweed import (
 )
 from tasks.resources import Resources, get_resources
 from tasks.settings import get_settings
-from tasks.store import migrate
 
 
 def _ports() -> dict[str, int]:
@@ -59,21 +58,6 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
     finally:
         process.terminate()
         process.wait(timeout=30)
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A running Postgres."""
-    with running_cluster() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def template(cluster: Cluster) -> Iterator[str]:
-    """Name of a migrated database."""
-    with cluster.database() as name:
-        migrate.upgrade(cluster.url(name))
-        yield name
 
 
 @pytest.fixture
