@@ -82,6 +82,7 @@ class PacketDecoder:
         self._started = time.monotonic()
         self.damage = damage
         self._consecutive = 0
+        self._picture_given_up = False
         self.seen: set[int] = set()
         """Streams that had a packet with data in it."""
         for stream in self._streams:
@@ -107,6 +108,7 @@ class PacketDecoder:
             self.damage.stopped = f"the limit of {budget_s:g} s of decoding was reached"
             if self._video is not None:
                 self._video.discard = Discard.all
+                self._picture_given_up = True
         return len(self._streams) == 1 or spent_s > budget_s * (1 + _SOUND_EXTRA)
 
     def _packets(self) -> Iterator[Packet[Stream]]:
@@ -126,7 +128,7 @@ class PacketDecoder:
         self.damage.stopped = "the container cannot be read any further"
 
     def _decode(self, packet: Packet[Stream]) -> list[VideoFrame | AudioFrame]:
-        if packet.stream is self._video and self._video.discard is Discard.all:
+        if self._picture_given_up and packet.stream is self._video:
             return []
         if packet.size:
             self.seen.add(packet.stream_index)

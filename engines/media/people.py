@@ -5,6 +5,7 @@ is too much to keep, so pictures are counted in blocks of some seconds, and when
 the block with the least motion goes, whole: what stays has its full rate.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -82,7 +83,7 @@ class PeoplePass:
             time_s: the same in seconds.
             thumb: uint8 [27, 48, 3] RGB of it.
         """
-        slot = int(np.floor(time_s / self.step_s + 1e-9))
+        slot = math.floor(time_s / self.step_s + 1e-9)
         if self._next_slot is not None and slot < self._next_slot:
             return
         self._next_slot = slot + 1

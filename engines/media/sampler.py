@@ -6,6 +6,7 @@ that showed something new (its cells differ from the sample before) is kept long
 did not, so that a short event in a long still survives.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +66,7 @@ class Sampler:
             time_s: its time on the asset clock.
             thumb: uint8 [27, 48, 3] RGB.
         """
-        slot = int(np.floor(time_s / self.step_s + 1e-9))
+        slot = math.floor(time_s / self.step_s + 1e-9)
         if self.next_slot is not None and slot < self.next_slot:
             return False, 0.0, 0
         luma = luma_of(thumb)

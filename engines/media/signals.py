@@ -7,7 +7,6 @@ before it, so that a flash, a dissolve and a cut can be told apart afterwards wi
 
 from typing import Final
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -42,7 +41,8 @@ frames by the frame rate).
 
 _REC601_256 = np.array([77, 150, 29], dtype=np.uint16)
 _MAX_SHIFT = 4
-_BINS = 8
+_BIN_SHIFT = 5
+_COLOURS = 8**3
 _WORTH = 0.05
 _SLOW_WORTH = 0.19
 _SHIFTS = np.array([0, 2, 3, 4, 5, 6, 8])
@@ -63,10 +63,13 @@ def luma_of(thumbs: UInt8Array) -> FloatArray:
 
 def _histograms(thumbs: UInt8Array) -> FloatArray:
     """float32 [n, 512] joint colour histograms that sum to one."""
-    counts = np.empty((len(thumbs), _BINS**3), dtype=np.float32)
-    for row, thumb in zip(counts, thumbs, strict=True):
-        row[:] = cv2.calcHist([thumb], [0, 1, 2], None, [_BINS] * 3, [0, 256] * 3).ravel()
-    return counts / np.float32(THUMB_WIDTH * THUMB_HEIGHT)
+    level = thumbs >> _BIN_SHIFT
+    cell = (level[..., 0].astype(np.int32) << 6) | (level[..., 1].astype(np.int32) << 3)
+    cell |= level[..., 2]
+    cell += (_COLOURS * np.arange(len(thumbs), dtype=np.int32))[:, None, None]
+    counts = np.bincount(cell.ravel(), minlength=_COLOURS * len(thumbs))
+    share = counts.reshape(len(thumbs), _COLOURS) / (THUMB_WIDTH * THUMB_HEIGHT)
+    return np.asarray(share, dtype=np.float32)
 
 
 def _residual(current: FloatArray, before: FloatArray) -> FloatArray:

@@ -27,11 +27,11 @@ from flows.bench.media_shots import shot_rows
 
 _SIZE: Final = (1280, 720)
 _SECONDS: Final = 10
-_MIDDLE: Final = 3
+_MIDDLE: Final = 6
 _LONG: Final = 7
 _CODECS: Final = ("libx264", "libx265")
 _ROUNDS: Final = 4
-_CLOSE_ROUNDS: Final = 10
+_CLOSE_ROUNDS: Final = 12
 """For the rows whose mark is near: the more rounds, the surer an undisturbed one is among them."""
 _LONG_ROUNDS: Final = 2
 _PLAIN_ROUNDS: Final = 2
