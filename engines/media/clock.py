@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+_LONGEST_FRAME_S = 24 * 3600
+"""A header that has one frame shown for longer than a day is not believed."""
 JUMP_BACK_S = Fraction(1, 2)
 """A step back of more than this is a new recording appended, not reordering or jitter."""
 
@@ -49,6 +51,7 @@ class StreamClock:
         self.time_base = time_base
         self.epochs = epochs
         self._tick_s = float(time_base)
+        self._longest_ticks = int(_LONGEST_FRAME_S / time_base)
         self._jump_ticks = -int(JUMP_BACK_S / time_base)
         self._ignore_pts = ignore_pts
         self.nominal_ticks = max(1, nominal_ticks)
@@ -82,7 +85,7 @@ class StreamClock:
             dts: decoding time that came out with the frame. Its steps are those of the shown
                 frames, though its values are not: AVI states nothing else.
         """
-        length = duration if duration > 0 else self.nominal_ticks
+        length = duration if 0 < duration <= self._longest_ticks else self.nominal_ticks
         if raw_pts is None or self._ignore_pts:
             self.estimated += raw_pts is None
             length = self._estimate(dts, length)

@@ -108,7 +108,8 @@ def _refuse_unopenable(head: bytes, structure: Structure, error: Exception) -> N
 def _try_open(descriptor: int, limits: MediaLimits, suffix: str) -> InputContainer:
     os.lseek(descriptor, 0, os.SEEK_SET)
     options = {**_OPTIONS, "max_pixels": str(limits.max_pixels)}
-    options["max_streams"] = str(limits.max_streams)
+    # One more than allowed: the library itself stops there without a word.
+    options["max_streams"] = str(limits.max_streams + 1)
     container: InputContainer = av.open(
         _Reader(descriptor, suffix),
         "r",

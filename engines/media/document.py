@@ -39,6 +39,7 @@ _PARTIAL = frozenset(
     {
         "damaged",
         "encrypted_track",
+        "gap_shortened",
         "no_picture",
         "no_sound",
         "stopped",
@@ -98,7 +99,11 @@ def _refuse_nothing(one: OnePass, structure: Structure) -> None:
     if structure.encrypted:
         msg = "the samples are encrypted and no key is given"
         raise EncryptedError(msg)
-    reason = one.damage.stopped or f"{one.damage.packets} damaged packets"
+    if one.damage.packets:
+        reason = f"{one.damage.packets} damaged packets"
+    else:
+        reason = "what the packets hold decodes to nothing" if one.seen_streams else "no packets"
+    reason = one.damage.stopped or reason
     msg = f"not one picture or sample of sound decodes ({reason})"
     raise NothingDecodedError(msg)
 
@@ -172,6 +177,7 @@ def _problems(one: OnePass, probe: MediaProbe, structure: Structure, end_s: floa
                 f"{max(clock.epoch, one.audio_clock.epoch)} steps back of the clock",
             )
         )
+    problems += _misplaced_sound(one)
     declared = probe.media.declared_duration_s
     found = end_s - one.start_s
     if declared is not None and abs(declared - found) > max(_END_TOLERANCE_S, 0.05 * found):
@@ -184,11 +190,28 @@ def _problems(one: OnePass, probe: MediaProbe, structure: Structure, end_s: floa
     return problems
 
 
+def _misplaced_sound(one: OnePass) -> list[Problem]:
+    """Sound that could not all stand where its times say."""
+    found = []
+    sound = one.sound
+    if sound.overlapped:
+        message = f"{sound.overlapped / RATE_HZ:.3f} s of sound overlap what came before: left out"
+        found.append(Problem(code="sound_overlaps", message=message))
+    if sound.shortened_s:
+        message = (
+            f"a gap in the sound is kept {sound.shortened_s:.0f} s shorter than its times say; "
+            "what follows it is early by as much"
+        )
+        found.append(Problem(code="gap_shortened", message=message))
+    return found
+
+
 def _silent_streams(one: OnePass, probe: MediaProbe) -> list[Problem]:
     """Chosen streams of which nothing decoded; one without any data is merely empty."""
     found = []
     if probe.video is not None and one.num_frames == 0:
         empty = probe.video.stream_index not in one.seen_streams
+        empty = empty and not probe.video.frames_declared
         code = "empty_stream" if empty else "no_picture"
         found.append(Problem(code=code, message="not one picture decodes"))
     if probe.audio is not None and one.sound.start is None:

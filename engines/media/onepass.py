@@ -24,6 +24,7 @@ from engines.media.signals import CONTEXT, THUMB_SHAPE, SignalBuffer, UInt8Array
 from engines.media.sound import RATE_HZ, SoundWriter, channels_of
 from engines.media.streams import (
     audio_stream,
+    check_size,
     frame_rate_of,
     sample_aspect,
     time_base_of,
@@ -113,6 +114,7 @@ class OnePass:
                     step_s=params.people_step_s,
                     budget=params.people_budget,
                 )
+        self._size = (0, 0)
         self._check_sound_at = 0
         self._skip_picture_to: int | None = None
         self._skip_sound_to: int | None = None
@@ -160,6 +162,7 @@ class OnePass:
                 break
         if self._skip_picture_to is not None:
             raise ResumeFailedError
+        self._over_limit()
         self.damage.stopped = decoder.damage.stopped or self.damage.stopped
         self.seen_streams = decoder.seen
         self.sound.flush()
@@ -188,6 +191,10 @@ class OnePass:
         return min(starts, default=0.0)
 
     def _take_picture(self, frame: VideoFrame) -> None:
+        if (frame.width, frame.height) != self._size:
+            # A stream may change its size in the middle.
+            check_size(frame.width, frame.height, self._limits)
+            self._size = (frame.width, frame.height)
         pts = self.video_clock.place(frame.pts, frame.duration or 0, frame.dts)
         self._tail.append(frame.pts)
         if self.first_pts is None:

@@ -2,18 +2,22 @@
 
 from fractions import Fraction
 
+import av
 import cv2
 import numpy as np
 import numpy.typing as npt
 from av.video.frame import VideoFrame
 from av.video.reformatter import Interpolation, VideoReformatter
 
+from engines.errors import UnsupportedCodecError
 from engines.media.orientation import Orientation
 from engines.media.signals import THUMB_HEIGHT, THUMB_WIDTH
 from engines.media.tonemap import ToneMap
 
 _JPEG_QUALITY = 90
-_MAX_EDGE_RATIO = 64
+_UNSPECIFIED = 2
+_KNOWN_MATRICES = frozenset({0, 1, _UNSPECIFIED, 4, 5, 6, 7, 9})
+"""Matrix coefficients (ITU-T H.273) that the scaler has numbers for."""
 
 UInt8Array = npt.NDArray[np.uint8]
 
@@ -30,6 +34,11 @@ def target_size(width: int, height: int, aspect: Fraction, long_edge: int) -> tu
     square_width = width * float(aspect)
     scale = min(1.0, long_edge / max(square_width, height))
     return max(1, round(square_width * scale)), max(1, round(height * scale))
+
+
+def has_known_matrix(frame: VideoFrame) -> bool:
+    """Whether the scaler can turn this frame's stated colour matrix into RGB."""
+    return frame.colorspace in _KNOWN_MATRICES
 
 
 class PictureMaker:
@@ -55,13 +64,8 @@ class PictureMaker:
 
     def thumb(self, frame: VideoFrame) -> UInt8Array:
         """uint8 [27, 48, 3] RGB by area averaging, in coded orientation."""
-        small = self._small_scaler.reformat(
-            frame,
-            THUMB_WIDTH,
-            THUMB_HEIGHT,
-            "rgb24",
-            interpolation=Interpolation.AREA,
-            threads=1,
+        small = _scaled(
+            self._small_scaler, frame, THUMB_WIDTH, THUMB_HEIGHT, "rgb24", Interpolation.AREA
         )
         plane = small.planes[0]
         rows = np.frombuffer(memoryview(plane), dtype=np.uint8)
@@ -74,18 +78,36 @@ class PictureMaker:
         width, height = target_size(frame.width, frame.height, self._aspect, self._long_edge)
         shrinks = width < frame.width or height < frame.height
         wanted = "rgb24" if self._tone_map is None else "rgb48le"
-        converted = self._scaler.reformat(
-            frame,
-            width,
-            height,
-            wanted,
-            interpolation=Interpolation.AREA if shrinks else Interpolation.BICUBIC,
-            threads=1,
-        )
+        how = Interpolation.AREA if shrinks else Interpolation.BICUBIC
+        converted = _scaled(self._scaler, frame, width, height, wanted, how)
         pixels = converted.to_ndarray()
         if self._tone_map is not None:
             pixels = self._tone_map.apply(np.asarray(pixels, dtype=np.uint16))
         return self._orientation.apply(np.asarray(pixels, dtype=np.uint8))
+
+
+def _scaled(
+    scaler: VideoReformatter,
+    frame: VideoFrame,
+    width: int,
+    height: int,
+    pixel_format: str,
+    interpolation: Interpolation,
+) -> VideoFrame:
+    """One call of the scaler; a colour matrix that it does not know counts as unspecified.
+
+    Raises:
+        UnsupportedCodecError: pixels of a kind that the scaler cannot read at all.
+    """
+    if not has_known_matrix(frame):
+        frame.colorspace = _UNSPECIFIED
+    try:
+        return scaler.reformat(
+            frame, width, height, pixel_format, interpolation=interpolation, threads=1
+        )
+    except av.FFmpegError as error:
+        msg = f"pictures of pixel format {frame.format.name} cannot be converted to RGB"
+        raise UnsupportedCodecError(msg) from error
 
 
 def encode_jpeg(picture: UInt8Array, quality: int = _JPEG_QUALITY) -> bytes:

@@ -23,6 +23,8 @@ from engines.contracts.media import (
 from engines.errors import EncryptedError, NothingDecodedError, UnsupportedCodecError
 from engines.media.container import open_media
 from engines.media.limits import STILL_DEMUXERS, MediaLimits
+from engines.media.orientation import Orientation
+from engines.media.pictures import has_known_matrix
 from engines.media.streams import (
     audio_candidates,
     decoder_name,
@@ -60,14 +62,8 @@ def probe(path: Path, limits: MediaLimits = MediaLimits()) -> MediaProbe:  # noq
     """
     survey = _survey(path, limits)
     problems = list(survey.problems)
-    video, irregular = _first_that_decodes(path, survey, limits)
-    if irregular:
-        problems.append(
-            Problem(
-                code="irregular_orientation",
-                message="the display matrix is no quarter turn or mirror and was not applied",
-            )
-        )
+    video, found = _first_that_decodes(path, survey, limits)
+    problems += found
     cues, degraded = _cues(path, survey, limits)
     starts = [s.start_s for s in survey.sounds[:1]]
     if video is not None and survey.starts_s.get(video.stream_index) is not None:
@@ -118,7 +114,8 @@ def _survey(path: Path, limits: MediaLimits) -> _Survey:
         readable = _readable(structure)
         candidates = video_candidates(container) if kind in ("video", "image") else []
         candidates = [s for s in candidates if readable(s)]
-        heard = [s for s in audio_candidates(container) if readable(s)]
+        heard = audio_candidates(container, candidates[0] if candidates else None)
+        heard = [s for s in heard if readable(s)]
         sounds = [d for s in heard if (d := describe_audio(s)) is not None]
         if not candidates and not sounds:
             _refuse_without_streams(container, structure, kind)
@@ -157,7 +154,7 @@ def _cues(
     if survey.structure.size_bytes > limits.max_subtitle_scan_bytes:
         return (), ("text tracks not read: the file is too large for a second pass",)
     with open_media(path, limits) as (container, _):
-        return read_cues(container, limits), ()
+        return read_cues(container, limits)
 
 
 def _kind(container: InputContainer) -> MediaKind:
@@ -237,10 +234,10 @@ def _problems(container: InputContainer, structure: Structure) -> list[Problem]:
 
 def _first_that_decodes(
     path: Path, survey: _Survey, limits: MediaLimits
-) -> tuple[VideoStream | None, bool]:
+) -> tuple[VideoStream | None, list[Problem]]:
     """Describe the best candidate that gives a picture; the best one if none does.
 
-    The second value says that its display matrix could not be used.
+    The second value says what of its description could not be used.
     """
     fallback: VideoStream | None = None
     for index in survey.pictures:
@@ -251,9 +248,30 @@ def _first_that_decodes(
                 stream, frame, limits, dolby_vision=survey.structure.dolby_vision
             )
             if frame is not None:
-                return described, orientation.irregular
+                return described, _unusable(frame, orientation)
             fallback = fallback or described
-    return fallback, False
+    return fallback, []
+
+
+def _unusable(frame: VideoFrame, orientation: Orientation) -> list[Problem]:
+    """What the first picture states and cannot be followed."""
+    found = []
+    if orientation.irregular:
+        found.append(
+            Problem(
+                code="irregular_orientation",
+                message="the display matrix is no quarter turn or mirror and was not applied",
+            )
+        )
+    if not has_known_matrix(frame):
+        found.append(
+            Problem(
+                code="unknown_colour_matrix",
+                message=f"colour matrix {frame.colorspace} (ITU-T H.273) cannot be converted; "
+                "colours are read as if none were stated",
+            )
+        )
+    return found
 
 
 def first_picture(

@@ -12,8 +12,10 @@ from engines.media.clock import StreamClock
 
 RATE_HZ = 16_000
 GAP_SAMPLES = RATE_HZ // 25
-"""A step of the stream's times of more than 40 ms is a gap; smaller ones are jitter."""
+"""A step of the stream's times of more than 40 ms is a gap, a lag as large an overlap; smaller
+ones are jitter."""
 _MAX_GAP_SAMPLES = 6 * 3600 * RATE_HZ
+_MAX_OVERLAP_SHARE = 0.25
 _BLOCK_SAMPLES = 1 << 16
 
 
@@ -41,6 +43,12 @@ class SoundWriter:
         self.decoded: dict[int, int] = {}
         """Decoded samples by their rate in Hz."""
         self.gaps: list[tuple[float, float]] = []
+        self.overlapped = 0
+        """Samples left out because their time was taken already."""
+        self._surplus = 0
+        """Samples still to leave out of what the resampler gives next."""
+        self.shortened_s = 0.0
+        """Silence that was asked for beyond the longest gap, and not written."""
 
     @property
     def decoded_s(self) -> float:
@@ -54,6 +62,7 @@ class SoundWriter:
             return
         base = clock.time_base
         length = round(samples * base.denominator / (rate * base.numerator))
+        same_time = frame.pts is None or frame.pts == clock.last_raw
         at = clock.rescale(clock.place(frame.pts, length), RATE_HZ)
         self.decoded[rate] = self.decoded.get(rate, 0) + samples
         if self.start is None:
@@ -62,7 +71,12 @@ class SoundWriter:
         elif at - self._due > GAP_SAMPLES:
             self._fill_gap(round(self._due), at)
             self._due = float(at)
-        self._due += samples * RATE_HZ / rate
+        own = samples * RATE_HZ / rate
+        if frame.pts is not None and not same_time:
+            behind = self._due - clock.rescale(frame.pts + clock.offset, RATE_HZ)
+            if behind > GAP_SAMPLES:
+                own -= self._leave_out(round(min(own, behind)))
+        self._due += own
         shape = (rate, frame.format.name, frame.layout.name)
         if shape != self._shape:
             self.flush()
@@ -72,6 +86,18 @@ class SoundWriter:
             self._resampler = AudioResampler(format="s16", layout=layout, rate=RATE_HZ)
         frame.pts = None
         self._write(self._resampler.resample(frame))
+
+    def _leave_out(self, overlap: int) -> int:
+        """Samples of the next frame that are left out, their time being taken.
+
+        What came first stays, or all that follows would be late. Times that would have much of
+        the sound left out are not believed.
+        """
+        left_out = self.overlapped + self._surplus + overlap
+        if left_out > _MAX_OVERLAP_SHARE * self.decoded_s * RATE_HZ:
+            return 0
+        self._surplus += overlap
+        return overlap
 
     def flush(self) -> None:
         """Write what the resampler still holds; it starts afresh afterwards."""
@@ -83,9 +109,11 @@ class SoundWriter:
         """Zeros up to ``at``, both in 1/16000 s on the asset clock."""
         self.flush()
         assert self.start is not None
-        missing = min(at - self.start - self.written, _MAX_GAP_SAMPLES)
+        missing = at - self.start - self.written
         if missing <= 0:
             return
+        self.shortened_s += max(0, missing - _MAX_GAP_SAMPLES) / RATE_HZ
+        missing = min(missing, _MAX_GAP_SAMPLES)
         self.gaps.append((expected / RATE_HZ, at / RATE_HZ))
         while missing > 0:
             block = min(missing, _BLOCK_SAMPLES)
@@ -95,9 +123,12 @@ class SoundWriter:
 
     def _write(self, frames: list[AudioFrame]) -> None:
         for frame in frames:
-            size = 2 * self.channels * frame.samples
-            self._file.write(memoryview(frame.planes[0])[:size])
-            self.written += frame.samples
+            left_out = min(self._surplus, frame.samples)
+            first, last = (2 * self.channels * n for n in (left_out, frame.samples))
+            self._file.write(memoryview(frame.planes[0])[first:last])
+            self._surplus -= left_out
+            self.overlapped += left_out
+            self.written += frame.samples - left_out
 
     def state(self) -> dict[str, Any]:
         """JSON values to go on from; the resampler is flushed."""
@@ -108,6 +139,9 @@ class SoundWriter:
             "due": self._due,
             "decoded": [[rate, samples] for rate, samples in self.decoded.items()],
             "gaps": self.gaps,
+            "overlapped": self.overlapped,
+            "surplus": self._surplus,
+            "shortened_s": self.shortened_s,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -117,6 +151,9 @@ class SoundWriter:
         self._due = state["due"]
         self.decoded = dict(state["decoded"])
         self.gaps = [(start, end) for start, end in state["gaps"]]
+        self.overlapped = state["overlapped"]
+        self._surplus = state["surplus"]
+        self.shortened_s = state["shortened_s"]
 
 
 def channels_of(stream: av.AudioStream) -> int:

@@ -31,6 +31,8 @@ _TRANSFER_HLG = 18
 _RANGE_FULL = 2
 _MAX_ASPECT = 20
 _MAX_RATE = 1000
+_MIN_SOUND_HZ = 1000
+"""A header with less than that is absurd, and a few bytes would make hours of silence."""
 _MAX_LANGUAGE = 16
 _QUARTERS = (0, 90, 180, 270)
 
@@ -44,8 +46,8 @@ def decoder_name(stream: AvStream) -> str | None:
 def video_candidates(container: InputContainer) -> list[AvVideoStream]:
     """Decodable moving-picture streams, the one to use first.
 
-    Cover art is not a video. Among the others the container's default mark decides, then
-    whether the header counts any frames, then size, then order.
+    Cover art is not a video. Among the others it counts whether the header counts any frames,
+    or more than one, then the container's default mark, then size, then order.
     """
     streams = [
         s
@@ -57,6 +59,7 @@ def video_candidates(container: InputContainer) -> list[AvVideoStream]:
         key=lambda s: (
             bool(s.disposition & _SIDE),
             _declared_empty(s),
+            s.frames == 1,
             not s.disposition & Disposition.default,
             -(s.width or 0) * (s.height or 0),
             s.index,
@@ -64,12 +67,25 @@ def video_candidates(container: InputContainer) -> list[AvVideoStream]:
     )
 
 
-def audio_candidates(container: InputContainer) -> list[AvAudioStream]:
-    """Decodable sound streams, the one to use first."""
+def audio_candidates(
+    container: InputContainer, picture: AvVideoStream | None = None
+) -> list[AvAudioStream]:
+    """Decodable sound streams, the one to use first.
+
+    Args:
+        container: the open file.
+        picture: the chosen picture; where a transport stream carries several programs, the
+            sound of its own program comes first.
+    """
     streams = [s for s in container.streams.audio if decoder_name(s) in AUDIO_DECODERS]
+    own = None
+    if picture is not None and "mpegts" in container.format.name:
+        several = len(container.streams.video) > 1
+        own = container.streams.best("audio", related=picture) if several else None
     return sorted(
         streams,
         key=lambda s: (
+            own is not None and s.index != own.index,
             bool(s.disposition & _SIDE),
             _declared_empty(s),
             not s.disposition & Disposition.default,
@@ -240,7 +256,7 @@ def _is_full_range(
 def describe_audio(stream: AvAudioStream) -> AudioStream | None:
     """Contract of a sound stream before decoding; None where its header is unusable."""
     context = stream.codec_context
-    if context.sample_rate <= 0 or context.channels <= 0:
+    if context.sample_rate < _MIN_SOUND_HZ or context.channels <= 0:
         return None
     start = stream.start_time
     return AudioStream(

@@ -6,6 +6,7 @@ A demuxer hides three things that matter here: that the file ends before its str
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -122,7 +123,8 @@ class _Boxes:
 
     def _sample_entries(self, start: int, end: int) -> None:
         raw = os.pread(self._descriptor, min(end - start, 65_536), start)
-        if raw[4:8] in _ENCRYPTED:
+        # Any of them: which samples use which entry is known to the demuxer alone.
+        if _ENCRYPTED & set(_entry_codes(raw)):
             self._found.encrypted = True
             self._found.encrypted_tracks.add(self._track)
         code = raw[4:8].decode("ascii", "replace")
@@ -144,6 +146,17 @@ class _Boxes:
                 if text not in self._found.external_references:
                     self._found.external_references.append(text)
             at += size
+
+
+def _entry_codes(raw: bytes) -> Iterator[bytes]:
+    """Four-letter codes of the sample entries that follow each other in ``raw``."""
+    at = 0
+    while at + _SHORT_HEADER <= len(raw):
+        size, code = struct.unpack(">I4s", raw[at : at + _SHORT_HEADER])
+        yield code
+        if size < _SHORT_HEADER:
+            return
+        at += size
 
 
 def _matroska(descriptor: int, size: int, found: Structure) -> None:

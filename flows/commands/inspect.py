@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from engines.contracts.media import Inspection
-from engines.errors import RefusedError, UsageError
+from engines.errors import RefusedError
 from engines.media.inspect import inspect as inspect_file
 from engines.media.inspect import refusal
 from flows.clock import clock
@@ -17,9 +17,6 @@ def inspect(file: Path, *, as_json: bool) -> None:
         UsageError: no such file.
         RefusedError: not media, or media that may not be opened.
     """
-    if not file.is_file():
-        msg = f"no such file: {str(file)!r}"
-        raise UsageError(msg)
     try:
         found = inspect_file(file)
     except RefusedError as error:

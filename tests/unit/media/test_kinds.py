@@ -157,3 +157,48 @@ def test_a_hole_of_minutes_stays_a_hole(tmp_path: Path, decoded: Decode) -> None
     assert np.load(out / "pts.npy")[:-1].tolist() == pts
     assert document.video is not None
     assert document.video.variable_rate
+
+
+def _program(path: Path, size: tuple[int, int], number: int, pitch_hz: float) -> list[bytes]:
+    """Packets of a transport stream with one program, without its table of programs."""
+    first_pid = str(0x100 * number)
+    write_video(
+        path,
+        noise_free_scene(number, 25, size),
+        audio=tone(pitch_hz, 1.0),
+        container_options={
+            "mpegts_service_id": str(number),
+            "mpegts_pmt_start_pid": str(0x1000 + number),
+            "mpegts_start_pid": first_pid,
+        },
+    )
+    data = path.read_bytes()
+    packets = [data[at : at + 188] for at in range(0, len(data), 188)]
+    return [p for p in packets if int.from_bytes(p[1:3]) & 0x1FFF not in (0, 17)]
+
+
+def _program_table(numbers: tuple[int, ...]) -> bytes:
+    """The packet that names the programs (ISO/IEC 13818-1, 2.4.4.3), with its CRC."""
+    body = b"".join(struct.pack(">HH", n, 0xE000 | (0x1000 + n)) for n in numbers)
+    section = b"\0\xb0" + bytes([len(body) + 9]) + b"\0\1\xc1\0\0" + body
+    crc = 0xFFFFFFFF
+    for byte in section:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = ((crc << 1) ^ (0x04C11DB7 if crc & 0x80000000 else 0)) & 0xFFFFFFFF
+    packet = b"\x47\x40\0\x10\0" + section + struct.pack(">I", crc)
+    return packet.ljust(188, b"\xff")
+
+
+def test_the_sound_belongs_to_the_program_of_the_picture(tmp_path: Path) -> None:
+    """Two programs in one transport stream: the larger picture is that of the second."""
+    first = _program(tmp_path / "1.ts", (64, 48), 1, 400)
+    second = _program(tmp_path / "2.ts", (128, 96), 2, 2000)
+    path = tmp_path / "both.ts"
+    path.write_bytes(b"".join([_program_table((1, 2)), *first, *second]))
+    found = probe(path)
+    assert found.video is not None
+    assert found.audio is not None
+    assert found.num_streams == 4
+    assert (found.video.width, found.video.height) == (128, 96)
+    assert found.audio.stream_index == found.video.stream_index + 1

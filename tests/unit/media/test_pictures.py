@@ -3,11 +3,19 @@
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
-from engines.errors import EngineError
-from engines.media.pictures import encode_jpeg, sharpness_of, target_size
+from engines.errors import EngineError, UnsupportedCodecError
+from engines.media.orientation import Orientation
+from engines.media.pictures import (
+    PictureMaker,
+    encode_jpeg,
+    has_known_matrix,
+    sharpness_of,
+    target_size,
+)
 from engines.media.samples import SampleArchive
 from engines.media.sound import save_npy
 from engines.media.tonemap import ToneMap
@@ -78,3 +86,21 @@ def test_sound_is_stored_by_channel(channels: int, tmp_path: Path) -> None:
     raw.write_bytes(sound.tobytes())
     save_npy(raw, tmp_path / "a.npy", channels)
     assert np.array_equal(np.load(tmp_path / "a.npy"), sound.T)
+
+
+@pytest.mark.parametrize("matrix", [3, 8, 10, 12, 14, 15, 23])
+def test_colours_of_a_matrix_that_nobody_converts_are_read_as_unspecified(matrix: int) -> None:
+    grey = np.full((24, 32, 3), 128, np.uint8)
+    frame = av.VideoFrame.from_ndarray(grey, format="rgb24").reformat(format="yuv420p")
+    frame.colorspace = matrix
+    assert not has_known_matrix(frame)
+    maker = PictureMaker(Orientation(), Fraction(1), hdr=None, long_edge=32)
+    assert np.abs(maker.picture(frame).astype(int) - 128).max() < 4
+    assert maker.thumb(frame).shape == (27, 48, 3)
+
+
+def test_pixels_that_the_scaler_cannot_read_are_refused_by_name() -> None:
+    frame = av.VideoFrame(32, 24, "gray32le")
+    maker = PictureMaker(Orientation(), Fraction(1), hdr=None, long_edge=32)
+    with pytest.raises(UnsupportedCodecError, match="gray32le"):
+        maker.picture(frame)

@@ -117,16 +117,13 @@ def test_tags_that_are_not_text_do_no_harm(tmp_path: Path) -> None:
     assert probe(path).video is not None
 
 
-def test_text_tracks_are_read_as_cues(tmp_path: Path) -> None:
-    text = tmp_path / "text.srt"
-    text.write_text(
-        "1\n00:00:00,500 --> 00:00:00,900\nHello <i>rabbit</i>\n\n"
-        "2\n00:00:01,200 --> 00:00:01,600\nGoodbye\n"
-    )
-    path = tmp_path / "subs.mkv"
+def _with_text(folder: Path, text: bytes, suffix: str = "srt") -> Path:
+    """A small clip with one text track beside its picture and sound."""
+    words_path, path = folder / f"text.{suffix}", folder / "subs.mkv"
+    words_path.write_bytes(text)
     with (
-        av.open(str(hostile.small_mp4(tmp_path))) as pictures,
-        av.open(str(text)) as words,
+        av.open(str(hostile.small_mp4(folder))) as pictures,
+        av.open(str(words_path)) as words,
         av.open(str(path), "w") as target,
     ):
         copies = {
@@ -139,6 +136,15 @@ def test_text_tracks_are_read_as_cues(tmp_path: Path) -> None:
                 if packet.dts is not None:
                     packet.stream = streams[packet.stream.index]
                     target.mux(packet)
+    return path
+
+
+def test_text_tracks_are_read_as_cues(tmp_path: Path) -> None:
+    path = _with_text(
+        tmp_path,
+        b"1\n00:00:00,500 --> 00:00:00,900\nHello <i>rabbit</i>\n\n"
+        b"2\n00:00:01,200 --> 00:00:01,600\nGoodbye\n",
+    )
     cues = probe(path).subtitles
     assert [(c.text, c.language) for c in cues] == [("Hello rabbit", "eng"), ("Goodbye", "eng")]
     # Matroska shifts all streams alike so that the sound's priming does not start below zero.
@@ -146,6 +152,66 @@ def test_text_tracks_are_read_as_cues(tmp_path: Path) -> None:
     assert 0 <= shift < 0.1
     times = [(c.start_s - shift, c.end_s - shift) for c in cues]
     assert np.allclose(times, [(0.5, 0.9), (1.2, 1.6)])
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("one, two, three, four, five, six, seven, eight, nine, ten, eleven", None),
+        ("if a < b and c > d then 3 <4", None),
+        ("set {a, b} and {c}", None),
+        ("path C:\\New\\home", None),
+        ("line one\nline two", None),
+        ('{\\an8}<font color="#ff0000">red</font> and <b>bold</b>', "red and bold"),
+    ],
+)
+def test_a_cue_keeps_all_that_is_said(written: str, read: str | None, tmp_path: Path) -> None:
+    text = f"1\n00:00:00,500 --> 00:00:00,900\n{written}\n".encode()
+    (cue,) = probe(_with_text(tmp_path, text)).subtitles
+    assert cue.text == (read or written)
+
+
+def test_a_cue_that_is_no_utf8_is_guessed_and_said(tmp_path: Path) -> None:
+    text = "1\n00:00:00,500 --> 00:00:00,900\ncaf\u00e9\n".encode("latin-1")
+    found = probe(_with_text(tmp_path, text))
+    assert [c.text for c in found.subtitles] == ["caf\u00e9"]
+    assert any("UTF-8" in d for d in found.degraded)
+
+
+def test_a_drawing_is_not_spoken(tmp_path: Path) -> None:
+    head = (
+        "[Script Info]\nScriptType: v4.00+\n\n[Events]\n"
+        "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+    )
+    row = "Dialogue: 0,0:00:00.%d0,0:00:01.%d0,Default,,0,0,0,,%s\n"
+    drawn = row % (5, 0, "{\\p1}m 0 0 l 100 0 100 100{\\p0}")
+    spoken = row % (6, 2, "a, b, c, d, e, f, g, h, i {\\i1}j{\\i0}\\Nk")
+    found = probe(_with_text(tmp_path, (head + drawn + spoken).encode(), "ass"))
+    assert [c.text for c in found.subtitles] == ["a, b, c, d, e, f, g, h, i j\nk"]
+
+
+def test_a_track_of_one_picture_is_not_the_video(tmp_path: Path) -> None:
+    """As in animated AVIF, whose still stands beside the sequence."""
+    path = tmp_path / "two.mp4"
+    with av.open(str(path), "w") as container:
+        streams = [container.add_stream("mpeg4", rate=25) for _ in range(2)]
+        for stream in streams:
+            stream.width, stream.height = 64, 48
+        for stream, count in zip(streams, (1, 10), strict=True):
+            for i in range(count):
+                picture = np.full((48, 64, 3), 20 * i, np.uint8)
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        for stream in streams:
+            container.mux(stream.encode(None))
+    video = probe(path).video
+    assert video is not None
+    assert (video.stream_index, video.frames_declared) == (1, 10)
+
+
+def test_a_strange_colour_matrix_is_said(tmp_path: Path) -> None:
+    frames = noise_free_scene(1, 5, (64, 48))
+    path = write_video(tmp_path / "a.mp4", frames, options={"x264-params": "colormatrix=YCgCo"})
+    assert "unknown_colour_matrix" in {p.code for p in probe(path).problems}
 
 
 def test_sound_alone(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import os
 import socket
 from pathlib import Path
 
+import av
 import hostile
+import numpy as np
 import pytest
 from made_media import noise_free_scene, tone, write_video
 
@@ -123,3 +125,28 @@ def test_output_is_bounded(tmp_path: Path) -> None:
             tmp_path / "out",
             MediaLimits(max_output_bytes=50_000),
         )
+
+
+def test_too_many_streams_are_refused_and_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "many.mkv"
+    with av.open(str(path), "w") as container:
+        streams = [container.add_stream("pcm_s16le", rate=8000, layout="mono") for _ in range(70)]
+        for stream in streams:
+            silence = np.zeros((1, 800), np.int16)
+            frame = av.AudioFrame.from_ndarray(silence, format="s16", layout="mono")
+            frame.sample_rate = 8000
+            container.mux(stream.encode(frame))
+    with pytest.raises(LimitExceededError, match="streams"):
+        probe(path)
+
+
+def test_a_picture_that_grows_beyond_the_bound_is_refused(tmp_path: Path) -> None:
+    parts = [
+        write_video(tmp_path / f"{w}.mjpeg", noise_free_scene(1, 3, (w, 16)), codec="mjpeg")
+        for w in (64, 320)
+    ]
+    path = tmp_path / "grows.mjpeg"
+    path.write_bytes(b"".join(p.read_bytes() for p in parts))
+    limits = MediaLimits(max_side=300)
+    with pytest.raises(LimitExceededError, match="320 x 16"):
+        decode(path, probe(path, limits), SampleParams(), tmp_path / "out", limits)

@@ -21,10 +21,12 @@ from made_media import noise_free_scene, tone, write_video
 
 from engines.contracts.media import SampleDocument, SampleParams
 from engines.errors import LimitExceededError, ReelgraphError
+from engines.media.clock import Epochs, StreamClock
 from engines.media.limits import MediaLimits
 from engines.media.probe import probe
 from engines.media.sample import WORK_DIRECTORY, decode
 from engines.media.samples import SampleArchive
+from engines.media.sound import SoundWriter
 
 Decode = Callable[..., tuple[SampleDocument, Path]]
 _BLOBS = ("samples.zip", "audio.npy", "signals.npy", "pts.npy", "thumbs.npy")
@@ -358,3 +360,70 @@ def test_absurd_sound_times_are_bounded(tmp_path: Path) -> None:
     document = decode(path, probe(path), SampleParams(), tmp_path / "b", short)
     assert document.verdict == "partial"
     assert any(p.code == "stopped" for p in document.problems)
+
+
+def _clicks_at(path: Path, block: int, step_ms: int, decoded: Decode) -> list[float]:
+    """Where clicks written at 0, 5, 10 s of stated time are heard, in seconds.
+
+    Every ``step_ms`` of stated time the file holds ``block`` samples at 48 kHz.
+    """
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=48_000, layout="mono")
+        stream.codec_context.time_base = Fraction(1, 1000)
+        for number in range(15_000 // step_ms):
+            samples = np.zeros(block, np.int16)
+            if number * step_ms % 5000 == 0:
+                samples[:240] = 20_000
+            packet = av.Packet(samples.tobytes())
+            packet.pts = packet.dts = number * step_ms
+            packet.time_base = Fraction(1, 1000)
+            packet.stream = stream
+            container.mux(packet)
+    _, out = decoded(path)
+    loud = np.flatnonzero(np.abs(np.load(out / "audio.npy")[0].astype(int)) > 8000)
+    starts = loud[np.concatenate([[True], np.diff(loud) > 800])]
+    return [float(s) / 16_000 for s in starts]
+
+
+@pytest.mark.parametrize("block", [912, 960, 1008])
+def test_sound_stays_on_its_clock_when_samples_and_times_disagree(
+    block: int, tmp_path: Path, decoded: Decode
+) -> None:
+    """Five per cent more or fewer samples than the times have room for."""
+    heard = _clicks_at(tmp_path / "a.mka", block, 20, decoded)
+    assert np.allclose(heard, [0.0, 5.0, 10.0], atol=0.06)
+
+
+def test_times_that_leave_no_room_for_the_sound_are_not_believed(
+    tmp_path: Path, decoded: Decode
+) -> None:
+    """One millisecond for each 20 ms of sound: all of it is kept, one after the other."""
+    path = tmp_path / "a.mka"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=48_000, layout="mono")
+        stream.codec_context.time_base = Fraction(1, 1000)
+        for number in range(100):
+            packet = av.Packet(np.full(960, 1000, np.int16).tobytes())
+            packet.pts = packet.dts = number
+            packet.time_base = Fraction(1, 1000)
+            packet.stream = stream
+            container.mux(packet)
+    _, out = decoded(path)
+    assert np.load(out / "audio.npy").shape[1] / 16_000 > 1.4
+
+
+def test_silence_beyond_the_longest_gap_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engines.media.sound._MAX_GAP_SAMPLES", 16_000)
+    with (tmp_path / "raw").open("wb") as file:
+        sound = SoundWriter(file, 1)
+        clock = StreamClock(Fraction(1, 1000), 1, Epochs())
+        for at_s in (0, 3):
+            frame = av.AudioFrame.from_ndarray(
+                np.zeros((1, 1600), np.int16), format="s16", layout="mono"
+            )
+            frame.sample_rate, frame.pts = 16_000, 1000 * at_s
+            sound.push(frame, clock)
+            sound.flush()
+    assert abs(sound.shortened_s - 1.9) < 0.01

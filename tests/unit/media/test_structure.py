@@ -42,9 +42,10 @@ def test_references_and_codecs_are_named(tmp_path: Path) -> None:
     assert not _read(hostile.small_mp4(tmp_path)).external_references
 
 
-@pytest.mark.parametrize("code", [b"encv", b"enca"])
-def test_encrypted_samples_are_seen(code: bytes, tmp_path: Path) -> None:
-    stsd = _box(b"stsd", bytes(4) + struct.pack(">I", 1) + _box(code, bytes(78)))
+@pytest.mark.parametrize("codes", [(b"encv",), (b"enca",), (b"avc1", b"encv")])
+def test_encrypted_samples_are_seen(codes: tuple[bytes, ...], tmp_path: Path) -> None:
+    entries = b"".join(_box(code, bytes(78)) for code in codes)
+    stsd = _box(b"stsd", bytes(4) + struct.pack(">I", len(codes)) + entries)
     tree = stsd
     for name in (b"stbl", b"minf", b"mdia", b"trak", b"moov"):
         tree = _box(name, tree)
