@@ -37,7 +37,11 @@ async def _register() -> None:
             process_bucket, "process-bucket", CPU_POOL, "Every video below a prefix."
         ),
         "mine-corpus": _deployment(
-            mine_corpus, "mine-corpus", CPU_POOL, "What causes what over all videos below a prefix."
+            mine_corpus,
+            "mine-corpus",
+            CPU_POOL,
+            "What causes what over all videos below a prefix.",
+            at_a_time=1,
         ),
         "on-upload": _deployment(
             on_upload, "on-upload", CPU_POOL, "What an uploaded object starts."
@@ -53,12 +57,18 @@ async def _register() -> None:
         await ensure_crash_automation(client)
 
 
-def _deployment(flow: Flow[..., Any], name: str, pool: str, description: str) -> RunnerDeployment:
-    """A flow on a pool, found by module path: the file form would give it a second identity."""
+def _deployment(
+    flow: Flow[..., Any], name: str, pool: str, description: str, *, at_a_time: int | None = None
+) -> RunnerDeployment:
+    """A flow on a pool, found by module path: the file form would give it a second identity.
+
+    Runs beyond ``at_a_time`` wait for those before them.
+    """
     return RunnerDeployment.from_flow(
         flow,
         name=name,
         work_pool_name=pool,
         entrypoint_type=EntrypointType.MODULE_PATH,
         description=description,
+        concurrency_limit=at_a_time,
     )

@@ -4,6 +4,7 @@ Importing Prefect costs two seconds and 150 MB: too much for a command that only
 then watches Postgres.
 """
 
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from uuid import UUID
@@ -14,6 +15,8 @@ from engines.errors import ServiceUnavailableError, UsageError
 
 PROCESS_VIDEO = "process-video/process-video"
 """Flow and deployment that every run of one video goes through."""
+MINE_CORPUS = "mine-corpus/mine-corpus"
+"""The same for a corpus."""
 
 
 class FlowRunState(NamedTuple):
@@ -37,9 +40,14 @@ class PrefectApi:
         self._http = httpx.Client(base_url=api_url.rstrip("/"), timeout=20)
 
     def start(
-        self, deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None
+        self,
+        deployment: str,
+        parameters: dict[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        delay_s: float = 0.0,
     ) -> UUID:
-        """Schedule a run of ``flow/deployment`` now.
+        """Schedule a run of ``flow/deployment``, now or a little later.
 
         Returns:
             Id of the flow run; the same one again for the same idempotency key.
@@ -52,6 +60,12 @@ class PrefectApi:
         body: dict[str, Any] = {"parameters": parameters}
         if idempotency_key:
             body["idempotency_key"] = idempotency_key
+        if delay_s > 0:
+            at = datetime.now(UTC) + timedelta(seconds=delay_s)
+            body["state"] = {
+                "type": "SCHEDULED",
+                "state_details": {"scheduled_time": at.isoformat()},
+            }
         run = self._call("POST", f"/deployments/{found['id']}/create_flow_run", body)
         return UUID(run["id"])
 

@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.fanout import FanOut
+from flows.mine_again import mine_again
 from flows.parameters import PipelineParams
 from flows.placement import Placement
 from flows.present import Presentation
@@ -21,6 +22,7 @@ from tasks.publish import Results, publish_facts
 from tasks.read_text import read_screen_text
 from tasks.reason import answer_questions
 from tasks.recipe import code_version, params_hash
+from tasks.resources import get_resources
 from tasks.run import open_run
 from tasks.sample import sample_asset, tracks
 from tasks.shots import detect_shots
@@ -65,7 +67,13 @@ def process_video(
         found = tracks(sample)
         if found.picture:
             looks.start(detect_shots, sample=sample, params=params.shots)
-            looks.start(embed_samples, sample=sample, params=params.embed)
+            thinned = params.embed.vectors_per_s is not None
+            looks.start(
+                embed_samples,
+                after="shots" if thinned else None,
+                sample=sample,
+                params=params.embed,
+            )
             looks.start(read_screen_text, sample=sample, params=params.read_text)
             looks.start(follow_people, sample=sample, params=params.pose)
             looks.start(recognise_actions, after="pose", params=params.actions)
@@ -102,6 +110,8 @@ def process_video(
         published = show.step(publish_facts, run, results)
         ending.partial |= published.verdict != "complete"
         ending.degraded += [*published.degraded, *place.degradations()]
+    if events.stage in published.replaced:
+        mine_again(get_resources(), bucket, key)
     # The run is over and its facts are read by now; what follows is for the UI alone.
     show.facts()
     return run.run_id

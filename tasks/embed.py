@@ -19,7 +19,11 @@ STAGE = Stage(
 
 
 @task(name=STAGE.name, **TASK_OPTIONS)
-def embed_samples(run: Run, sample: StageRef, params: EmbedParams) -> StageRef:
-    """Run the stage for one video."""
+def embed_samples(
+    run: Run, sample: StageRef, params: EmbedParams, shots: StageRef | None = None
+) -> StageRef:
+    """Run the stage for one video; ``shots`` names the keyframes that a thinned store keeps."""
     inputs = {"sample": sample.document, **sample.blobs("samples.zip", "pts.npy")}
+    if shots is not None:
+        inputs["shots"] = shots.document
     return run_stage(STAGE, run, inputs, params, describe_embed(params))

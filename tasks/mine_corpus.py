@@ -41,7 +41,7 @@ PART_STAGE = Stage(
     timeout_s=600,
 )
 POOL_STAGE = Stage(
-    name="mine_corpus",
+    name=corpora.STAGE,
     compute="tasks.compute.corpus:mine_corpus",
     params=MinerParams,
     code=("engines.causal", "engines.contracts.causal", "tasks.compute.corpus"),

@@ -77,6 +77,9 @@ class Settings(BaseSettings):
     artifacts_bucket: str = "reelgraph-artifacts"
     watched_prefix: str = ""
     """Only keys of the videos bucket below this prefix start a run by themselves."""
+    mine_after_s: float = 60.0
+    """So long after a video's timeline was published, each corpus that was mined before and holds
+    it is mined again; videos that come meanwhile share that run. Below 0: never by itself."""
 
     prefect_api_url: str | None = Field(
         default=None, validation_alias=AliasChoices("prefect_api_url", "PREFECT_API_URL")

@@ -147,7 +147,7 @@ class Plan:
     def child_environment(self) -> dict[str, str]:
         """Settings that a caller gave and that are not in ``stack.json``, for the services."""
         given = self.settings
-        plain = ("videos_bucket", "artifacts_bucket", "watched_prefix", "s3_region")
+        plain = ("videos_bucket", "artifacts_bucket", "watched_prefix", "s3_region", "mine_after_s")
         values = {f"REELGRAPH_{name.upper()}": str(getattr(given, name)) for name in plain}
         if "database" in self.external:
             values["REELGRAPH_DATABASE_URL"] = self.database_url

@@ -5,11 +5,12 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from engines.actions.confusions import RuleBook, TimingRule
-from engines.actions.normalise import normalise_clips
-from engines.actions.skeleton import JOINTS, Floats, SkeletonClip
-from engines.actions.taxonomy import OTHER
+from engines.actions.normalise import SEEN, even_effort, fill_holes, normalise_clips, to_body_frame
+from engines.actions.skeleton import JOINTS, Floats, SkeletonClip, joint_rows
+from engines.actions.taxonomy import OTHER, load_taxonomy
 from engines.actions.weights import StoredModel, from_bytes
 from engines.errors import EngineError
 from engines.runtime.manifest import verified_bytes
@@ -17,6 +18,13 @@ from engines.runtime.manifest import verified_bytes
 DEFAULT_MODEL: Final = "actions-17"
 WEIGHTS_FILE: Final = "weights.npz"
 RULES_FILE: Final = "rules.json"
+MIN_SEEN: Final = 0.5
+"""Share of a window's moments in which a part must be seen to count as seen."""
+MIN_RISE: Final = 0.3
+"""Torso lengths: half of what the training clips of sitting down and standing up show at the
+median; 0.946 of those clips have it."""
+_SIGNS: Final = {"rise": 1.0, "sink": -1.0}
+_ENDS: Final = 5
 
 
 class ActionClassifier:
@@ -31,6 +39,10 @@ class ActionClassifier:
         """Names of the columns of ``scores``; the last is ``other``."""
         self.min_probability = model.min_probability
         self.rules = tuple(rules)
+        needs = {entry.name: entry.needs for entry in load_taxonomy().classes}
+        self._needs = tuple(needs.get(name, ()) for name in self.classes)
+        signs = {entry.name: _SIGNS[entry.hips] for entry in load_taxonomy().classes if entry.hips}
+        self._hips = np.array([signs.get(name, 0.0) for name in self.classes])
 
     def scores(self, windows: Sequence[SkeletonClip]) -> Floats:
         """Probabilities of the classes.
@@ -45,7 +57,21 @@ class ActionClassifier:
             NotFiniteError: the network gave NaN or infinity.
         """
         clips = normalise_clips(windows, JOINTS, view="flat")
-        return self._model.trained.probabilities(clips)
+        trained = self._model.trained
+        return trained.probabilities(even_effort(clips, trained.shape.dimensions))
+
+    def claimable(self, window: SkeletonClip) -> npt.NDArray[np.bool_]:
+        """Which classes a window could show at all, bool [classes].
+
+        A class whose joints were hardly seen is not claimed, whatever the network makes of the
+        rest: of somebody seen from the waist up nobody can say that they sit down. Nor is one of
+        somebody whose hips did not do what the class is about.
+        """
+        seen = (window.visibility >= SEEN).mean(axis=0) >= MIN_SEEN
+        parts = {name.split("_")[-1] for name, is_seen in zip(JOINTS, seen, strict=True) if is_seen}
+        is_seen = np.array([parts.issuperset(needs) for needs in self._needs])
+        is_done = (self._hips == 0.0) | (self._hips * hips_rise(window) >= MIN_RISE)
+        return np.asarray(is_seen & is_done)
 
     def decide(self, probabilities: Floats, min_probability: float | None = None) -> str | None:
         """The class of one window, float32 [classes]; None where it shows none of them.
@@ -60,6 +86,21 @@ class ActionClassifier:
         if name == OTHER or float(probabilities[best]) < limit:
             return None
         return name
+
+
+def hips_rise(window: SkeletonClip) -> float:
+    """How much higher above the knees the hips end than they began, torso lengths.
+
+    Ends are medians of a fifth of the window. Camera and place of the body do not matter.
+    """
+    joints, known = fill_holes(window, JOINTS)
+    centred, _ = to_body_frame(joints, JOINTS, known, view="flat")
+    rows = [row for row in joint_rows(JOINTS, ("left_knee", "right_knee")) if known[row]]
+    if not rows or len(centred) < _ENDS:
+        return 0.0
+    above = centred[:, rows, 1].mean(axis=1)
+    end = len(above) // _ENDS
+    return float(np.median(above[-end:]) - np.median(above[:end]))
 
 
 @cache

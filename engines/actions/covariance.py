@@ -1,10 +1,11 @@
-"""A classical companion of the network: covariances over time, and a kernel machine.
+"""A classical companion of the network: covariances and paths over time, and a kernel machine.
 
-A clip is told by the covariances of all joint coordinates, and of their steps, over the whole clip
-and over its parts (Hussein et al., Cov3DJ, IJCAI 2013), time itself being one more coordinate. The
-matrix logarithm takes them to a flat space (Arsigny et al., 2006). Gaussian kernels over both are
-averaged and a ridge regression is solved in closed form. It errs elsewhere than the network does,
-which is what makes it worth its place.
+A clip is told in two ways: by the covariances of all joint coordinates, and of their steps, over
+the whole clip and over its parts (Hussein et al., Cov3DJ, IJCAI 2013), time itself being one more
+coordinate, taken to a flat space by the matrix logarithm (Arsigny et al., 2006); and by coordinates
+and steps as they are, moment by moment. Gaussian kernels over the four are averaged and a ridge
+regression is solved in closed form. It errs elsewhere than the network does, which is what makes it
+worth its place.
 """
 
 from dataclasses import dataclass
@@ -41,67 +42,73 @@ VIEWS: Final = (-35.0, 35.0)
 _TINY: Final = 1e-12
 
 
+Features = tuple[Doubles, ...]
+"""Of n clips: float64 [n, d] each."""
+
+
 @dataclass(frozen=True)
 class KernelMachine:
     """Solved on its training clips; holds their features."""
 
-    features: tuple[Doubles, ...]
+    features: Features
     widths: tuple[float, ...]
     weights: Doubles
     """float64 [training clips, C]."""
-    dimensions: int
 
-    def probabilities(self, clips: NormalisedClips) -> Floats:
-        """float32 [B, C]; rows sum to 1."""
-        read = describe(clips, self.dimensions)
-        kernel = _kernel(read, self.features, self.widths)
+    def probabilities(self, features: Features) -> Floats:
+        """float32 [B, C] of clips told by ``describe``; rows sum to 1."""
+        kernel = _kernel(features, self.features, self.widths)
         scores = SHARPNESS * (kernel @ self.weights)
         raised = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(raised / raised.sum(axis=1, keepdims=True), np.float32)
 
 
 def fit_kernel_machine(
-    clips: NormalisedClips, labels: npt.NDArray[np.int64], classes: int, dimensions: int
+    features: Features, labels: npt.NDArray[np.int64], classes: int
 ) -> KernelMachine:
     """Solve for labels of -1 and 1 per class.
 
     Args:
-        clips: n training clips.
+        features: of n training clips, as ``describe`` tells them.
         labels: int64 [n], below ``classes``.
         classes: C.
-        dimensions: 2 for x and y, 3 with depth.
     """
-    features = describe(clips, dimensions)
-    widths = tuple(float(np.median(_squared(f, f))) + _TINY for f in features)
-    kernel = _kernel(features, features, widths)
+    distances = [_squared(f, f) for f in features]
+    widths = tuple(float(np.median(d)) + _TINY for d in distances)
+    kernel = np.mean([np.exp(-d / w) for d, w in zip(distances, widths, strict=True)], axis=0)
     targets = np.full((len(labels), classes), -1.0)
     targets[np.arange(len(labels)), labels] = 1.0
     weights = np.linalg.solve(kernel + RIDGE * np.eye(len(kernel)), targets)
-    return KernelMachine(features, widths, weights, dimensions)
+    return KernelMachine(features, widths, weights)
 
 
-def with_views(
-    clips: NormalisedClips, labels: npt.NDArray[np.int64]
-) -> tuple[NormalisedClips, npt.NDArray[np.int64]]:
-    """Clips and copies seen from aside; for clips whose depth was kept.
+def seen_aside(clips: NormalisedClips) -> tuple[NormalisedClips, ...]:
+    """Copies of clips whose depth was kept, one from each of ``VIEWS``."""
+    return tuple(spin(clips, degrees) for degrees in VIEWS)
+
+
+def select(features: Features, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Features:
+    """Some of the clips."""
+    return tuple(part[rows] for part in features)
+
+
+def join(*features: Features) -> Features:
+    """Clips of several sources, one after the other."""
+    return tuple(np.concatenate(parts) for parts in zip(*features, strict=True))
+
+
+def describe(clips: NormalisedClips, dimensions: int) -> Features:
+    """Covariances of positions and of steps, positions, steps.
 
     Args:
-        clips: n of them.
-        labels: int64 [n].
+        clips: n of them, best at an even effort.
+        dimensions: 2 for x and y, 3 with depth.
     """
-    copies = [clips, *(spin(clips, degrees) for degrees in VIEWS)]
-    joined = copies[0]
-    for more in copies[1:]:
-        joined = joined.join(more)
-    return joined, np.tile(labels, len(copies))
-
-
-def describe(clips: NormalisedClips, dimensions: int) -> tuple[Doubles, ...]:
-    """Covariances of the positions and of the steps of each clip."""
     rows = np.linspace(0, clips.joints.shape[1] - 1, FRAMES).round().astype(np.int64)
     path = clips.joints[:, rows, :, :dimensions].astype(np.float64)
-    steps = np.diff(path, axis=1)
-    return log_covariances(path), log_covariances(STEP_GAIN * steps)
+    steps = STEP_GAIN * np.diff(path, axis=1)
+    flat = [part.reshape(len(path), -1) for part in (path, steps)]
+    return log_covariances(path), log_covariances(steps), *flat
 
 
 def log_covariances(path: Doubles) -> Doubles:
@@ -118,12 +125,13 @@ def log_covariances(path: Doubles) -> Doubles:
         part = part - part.mean(axis=1, keepdims=True)
         spread = np.einsum("bti,btj->bij", part, part) / part.shape[1]
         values, vectors = np.linalg.eigh(spread + REGULARISER * np.eye(columns.shape[2]))
+        values = np.maximum(values, REGULARISER)
         logs = (vectors * np.log(values)[:, None]) @ vectors.transpose(0, 2, 1)
         parts.append(logs[:, upper[0], upper[1]] * weight)
     return np.concatenate(parts, axis=1)
 
 
-def _kernel(a: tuple[Doubles, ...], b: tuple[Doubles, ...], widths: tuple[float, ...]) -> Doubles:
+def _kernel(a: Features, b: Features, widths: tuple[float, ...]) -> Doubles:
     parts = [np.exp(-_squared(x, y) / w) for x, y, w in zip(a, b, widths, strict=True)]
     return np.asarray(np.mean(parts, axis=0))
 

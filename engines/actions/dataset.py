@@ -20,6 +20,8 @@ KINECT_SIGNS: Final = (-1.0, -1.0, 1.0)
 NOMINAL_RATE_HZ: Final = {"utd": 30.0, "penn": 30.0, "florence": 10.0, "utkinect": 15.0}
 """Florence and UTKinect store fewer frames than the sensor's 30: rates from the clips' lengths."""
 DEFAULT_RATE_HZ: Final = 30.0
+_RANK: Final = 3
+_AXES: Final = (2, 3)
 _REQUIRED: Final = ("joints", "scale", "offsets", "action", "action_names", "joint_names")
 
 
@@ -65,9 +67,12 @@ def read_set(path: Path, joints: tuple[str, ...] | None = None) -> SkeletonSet:
         joints: which, in which order; None takes all that the file has.
 
     Raises:
-        UsageError: not such a file, or a joint is missing.
+        UsageError: not such a file, its arrays do not fit together, or a joint is missing.
         EmptyInputError: no clip in it.
     """
+    if not path.is_file():
+        msg = f"no file {str(path)!r}"
+        raise UsageError(msg)
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -78,10 +83,40 @@ def read_set(path: Path, joints: tuple[str, ...] | None = None) -> SkeletonSet:
     if missing:
         msg = f"{path.name} has no array {missing[0]!r}"
         raise UsageError(msg)
-    if len(arrays["offsets"]) <= 1:
+    if arrays["offsets"].size <= 1:
         msg = f"{path.name} holds no clip"
         raise EmptyInputError(msg)
+    problem = _problem(arrays)
+    if problem is not None:
+        msg = f"{path.name} is not a skeleton file: {problem}"
+        raise UsageError(msg)
     return _build(path, arrays, joints)
+
+
+def _problem(arrays: dict[str, npt.NDArray[np.generic]]) -> str | None:
+    """What does not fit together, in words."""
+    joints, names = arrays["joints"], arrays["joint_names"]
+    offsets, action = arrays["offsets"], arrays["action"]
+    clips, classes = offsets.size - 1, arrays["action_names"].size
+    wanted = ("joints", "offsets", "action", "scale")
+    words = [name for name in wanted if not np.issubdtype(arrays[name].dtype, np.number)]
+    if words:
+        return f"{words[0]} are not numbers"
+    if joints.ndim != _RANK or joints.shape[2] not in _AXES or not np.isfinite(joints).all():
+        return f"joints of shape {joints.shape}, wanted are finite ones of [frames, J, 2 or 3]"
+    if joints.shape[1] != names.size:
+        return f"{joints.shape[1]} joints with {names.size} names"
+    if arrays["scale"].size != 1 or offsets.ndim != 1 or not np.isfinite(arrays["scale"]).all():
+        return "the scale is not one number, or the offsets are no list"
+    if offsets[0] != 0 or (np.diff(offsets) < 1).any() or offsets[-1] > len(joints):
+        return f"offsets that do not rise from 0 to at most {len(joints)} frames"
+    if action.shape != (clips,) or not np.isin(action, np.arange(classes)).all():
+        return f"{action.size} labels for {clips} clips, or labels outside of {classes} classes"
+    other = {"subject": (clips,), "visible": joints.shape[:2]}
+    for name, shape in other.items():
+        if name in arrays and arrays[name].shape != shape:
+            return f"{name} of shape {arrays[name].shape}, wanted is {shape}"
+    return None
 
 
 def _build(

@@ -17,8 +17,8 @@ Ints = npt.NDArray[np.int64]
 
 SMOOTH_S: Final = 0.08
 """Standard deviation of the smoothing before steps are taken: strokes last 0.3 s and more."""
-_LOUD_JOINTS: Final = 4
-"""Motion is that of the few joints that move most: a wave moves one arm of thirteen joints."""
+_LOUD_JOINTS: Final = 2
+"""Motion is that of the joints that move most: a wave may move a hand and little of the arm."""
 _NOISE_SCALE: Final = 1.4826
 """From median absolute deviation to standard deviation."""
 

@@ -62,7 +62,6 @@ class Block(nn.Module):  # type: ignore[misc]
         self.feed = nn.Sequential(
             nn.Linear(width, 2 * width),
             nn.GELU(),
-            nn.Dropout(dropout),
             nn.Linear(2 * width, width),
         )
         self.drop = nn.Dropout(dropout)

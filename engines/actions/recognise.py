@@ -176,18 +176,17 @@ class _Writer:
             self._add_meso(run, part, name, score, parent)
 
     def _decide(self, run: _Run, part: MesoSegment) -> tuple[str | None, float]:
-        probabilities = part.probabilities
+        """The label, None for none, and how sure that is."""
+        rows, probabilities = slice(part.first, part.last + 1), part.probabilities
+        window = SkeletonClip(run.clip.joints[rows], run.clip.visibility[rows], run.clip.rate_hz)
         if self._params.correct_confusions:
-            window = SkeletonClip(
-                run.clip.joints[part.first : part.last + 1],
-                run.clip.visibility[part.first : part.last + 1],
-                run.clip.rate_hz,
-            )
             probabilities = apply_rules(
                 self._classifier.rules, window, JOINTS, self._classifier.classes, probabilities
             )
-        name = self._classifier.decide(probabilities, self._params.min_probability)
-        return name, float(probabilities.max())
+        claimed = probabilities * self._classifier.claimable(window)
+        name = self._classifier.decide(claimed, self._params.min_probability)
+        best = float(claimed[:-1].max())
+        return name, best if name is not None else 1.0 - best
 
     def _add_meso(
         self, run: _Run, part: MesoSegment, name: str | None, score: float, parent: str

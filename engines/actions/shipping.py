@@ -24,7 +24,7 @@ from engines.actions.confusions import (
     corrective_prompt,
     learn_rules,
 )
-from engines.actions.normalise import NormalisedClips, disturb, normalise_clips, turn
+from engines.actions.normalise import NormalisedClips, disturb, even_effort, normalise_clips, turn
 from engines.actions.skeleton import JOINTS, Floats
 from engines.actions.taxonomy import OTHER, Taxonomy, load_taxonomy
 from engines.actions.training import (
@@ -33,7 +33,7 @@ from engines.actions.training import (
     train_network,
     with_mirrored,
 )
-from engines.actions.union import STILL, Union, read_union
+from engines.actions.union import FLAT, STILL, Union, read_union
 from engines.actions.weights import StoredModel, to_bytes
 
 Bools = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ Bools = npt.NDArray[np.bool_]
 FOLDS: Final = 4
 THRESHOLDS: Final = tuple(round(0.05 * k, 2) for k in range(4, 18))
 SETTINGS: Final = TrainingSettings(
-    dimensions=2,
+    dimensions=FLAT,
     epochs=24,
     batch_size=48,
     balance=0.5,
@@ -142,10 +142,10 @@ def _cross_validate(
         never = other & ~met & (class_fold == fold)
         network = _train(union, taxonomy, ~away & ~never, seed)
         clips = _seen_from(union, away, 0.0)
-        held[away] = network.probabilities(clips)
-        unseen[never] = network.probabilities(_seen_from(union, never, 0.0))
-        turned[away] = network.probabilities(_seen_from(union, away, 30.0))
-        disturbed[away] = network.probabilities(disturb(clips, 0.05, 0.1, seed))
+        held[away] = _scores(network, clips)
+        unseen[never] = _scores(network, _seen_from(union, never, 0.0))
+        turned[away] = _scores(network, _seen_from(union, away, 30.0))
+        disturbed[away] = _scores(network, disturb(clips, 0.05, 0.1, seed))
         right = held[away].argmax(axis=1) == union.labels[away]
         say(f"fold {fold + 1} of {FOLDS}: {right.mean():.3f} of {away.sum()} clips right")
     return _FoldScores(held, unseen, turned, disturbed)
@@ -155,6 +155,10 @@ def _seen_from(union: Union, rows: Bools, degrees: float) -> NormalisedClips:
     """Some clips as one camera aside has them; those without depth only get narrower."""
     chosen = [turn(union.clips[i], degrees) for i in np.flatnonzero(rows)]
     return normalise_clips(chosen, JOINTS, view="flat")
+
+
+def _scores(network: TrainedNetwork, clips: NormalisedClips) -> Floats:
+    return network.probabilities(even_effort(clips, FLAT))
 
 
 def _train(union: Union, taxonomy: Taxonomy, rows: Bools, seed: int) -> TrainedNetwork:

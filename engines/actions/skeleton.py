@@ -107,7 +107,8 @@ def from_blazepose(landmarks: Floats, rate_hz: float, aspect: float) -> Skeleton
 
     Args:
         landmarks: float32 [T, 33, 4] or [T, 13, 4] (x, y, z, visibility); x and z in widths of
-            the picture, y in heights.
+            the picture, y in heights. A joint outside of the picture was guessed: it counts as
+            not seen.
         rate_hz: moments per second.
         aspect: width of the picture over its height: without it a body would be stretched.
 
@@ -120,4 +121,5 @@ def from_blazepose(landmarks: Floats, rate_hz: float, aspect: float) -> Skeleton
     shared = landmarks[:, BLAZEPOSE_ROWS] if landmarks.shape[1] != len(JOINTS) else landmarks
     scale = np.array([aspect, 1.0, aspect], np.float32)
     joints = (shared[..., :3] * scale).astype(np.float32)
-    return SkeletonClip(joints, shared[..., 3].astype(np.float32), rate_hz)
+    inside = ((shared[..., :2] >= 0.0) & (shared[..., :2] <= 1.0)).all(axis=-1)
+    return SkeletonClip(joints, (shared[..., 3] * inside).astype(np.float32), rate_hz)

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -14,6 +14,9 @@ OTHER: Final = "other"
 """Name of the class for everything that is none of the classes."""
 
 
+BodyPart = Literal["shoulder", "elbow", "wrist", "hip", "knee", "ankle"]
+
+
 class ActionClass(Contract):
     """One class."""
 
@@ -21,6 +24,10 @@ class ActionClass(Contract):
     title: str
     definition: str
     """One sentence on what is seen; prompts quote it."""
+    needs: tuple[BodyPart, ...] = ()
+    """What must be seen, on one side of the body at least, before the class can be claimed."""
+    hips: Literal["rise", "sink"] | None = None
+    """What the hips must do over the knees from the beginning to the end, if anything."""
     sources: tuple[str, ...]
     """``SET:CLASS`` of the data sets that show it."""
 

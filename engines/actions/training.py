@@ -68,7 +68,7 @@ class TrainedNetwork:
         shape = self.shape
         streams = Streams(self.joint_names, shape.dimensions)
         out = []
-        with torch.inference_mode():
+        with _one_thread(), torch.inference_mode():
             for begin in range(0, len(clips), _SCORE_BATCH):
                 part = slice(begin, begin + _SCORE_BATCH)
                 joints = _even_rows(torch.from_numpy(clips.joints[part]), shape.frames)
@@ -168,7 +168,10 @@ def train_network(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Sums in one order: the same seed gives the same weights; and small batches gain nothing."""
+    """Sums in one order: the same seed gives the same weights.
+
+    And nothing is lost: on two threads one window takes six times as much of the processor.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -185,13 +188,17 @@ def _descend(
 ) -> dict[str, Tensor]:
     """Follow the gradient; the moving average of the weights comes back."""
     optimiser = torch.optim.AdamW(
-        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        network.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        fused=True,
     )
     steps = settings.epochs * -(-clips // settings.batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, settings.learning_rate, total_steps=steps, pct_start=0.15
     )
-    averaged = {name: value.clone() for name, value in network.state_dict().items()}
+    current = network.state_dict()
+    averaged = {name: value.clone() for name, value in current.items()}
     network.train()
     for step, (streams, targets) in enumerate(batches):
         loss = -(targets * functional.log_softmax(network(streams), dim=1)).sum(dim=1).mean()
@@ -202,8 +209,7 @@ def _descend(
         schedule.step()
         decay = min(settings.average_decay, (step + 1) / (step + _EMA_START))
         with torch.no_grad():
-            for name, value in network.state_dict().items():
-                averaged[name].lerp_(value, 1.0 - decay)
+            torch._foreach_lerp_(list(averaged.values()), list(current.values()), 1.0 - decay)
     return averaged
 
 

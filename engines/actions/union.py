@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.actions.dataset import SkeletonSet, read_set
-from engines.actions.normalise import NormalisedClips, View, normalise_clips
+from engines.actions.normalise import NormalisedClips, View, even_effort, normalise_clips
 from engines.actions.skeleton import JOINTS, SkeletonClip
 from engines.actions.taxonomy import OTHER, Taxonomy
 from engines.errors import UsageError
@@ -20,6 +20,8 @@ FILES: Final = ("utd_mhad_train", "penn_action_train", "florence3d", "utkinect")
 STILL: Final = "made:still"
 MAX_OTHER_PER_CLASS: Final = 24
 """Of each class that counts as other: there are many such classes."""
+FLAT: Final = 2
+"""Axes that the shipped network reads."""
 _STILL_CLIPS: Final = 160
 _STILL_S: Final = 2.0
 _DRIFT: Final = 0.03
@@ -102,7 +104,7 @@ def _join(
         labels += [label for name in names if (label := taxonomy.class_of(name)) is not None]
         labels += [taxonomy.names.index(OTHER)] * len(still)
         view: View = "front" if data.has_depth else "flat"
-        normalised.append(normalise_clips(every, JOINTS, view=view))
+        normalised.append(even_effort(normalise_clips(every, JOINTS, view=view), FLAT))
     joined = normalised[0]
     for more in normalised[1:]:
         joined = joined.join(more)

@@ -26,7 +26,7 @@ from engines.causal.series import Floats
 Singles = NDArray[np.float32]
 
 RIDGE = 1e-3
-RANK_TOLERANCE = 5e-3
+RANK_TOLERANCE = 1e-2
 """Largest squared distance of a row from the span of the factor, for x and y, at 200 rows."""
 CONDITION_TOLERANCE = 1e-6
 """The same for z: what it leaves out must stay well below the ridge."""
@@ -34,20 +34,34 @@ GRID_STEP = 0.8
 CONDITION_GRID_STEP = 0.5
 """Spacing of the grid in kernel widths."""
 MAX_GRID = 64
+BLOCK_ROWS = 100
+"""Of half a Gram matrix at a time."""
 CONSTANT = 1e-12
 """A deviation this small beside the values is rounding."""
 DENSE_MAX_N = 700
 """Up to here z of several columns is cheaper as a full matrix than as a factor."""
 
 
+@lru_cache(maxsize=64)
+def _ones(n: int) -> tuple[Floats, Singles]:
+    """Ones in either precision: sums by the matrix library, several times faster for few rows."""
+    return np.ones(n), np.ones(n, dtype=np.float32)
+
+
 def standardise(data: Floats) -> Floats:
     """Columns to mean 0 and deviation 1; constant columns become 0. [n] becomes [n, 1]."""
-    data = data.reshape(len(data), -1)
+    return _standardised(data.reshape(len(data), -1))[0]
+
+
+def _standardised(data: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """The same for [n, d], and which columns vary: bool [d]."""
     n = len(data)
-    centred = data - np.add.reduce(data, axis=0) / n
-    spread = np.sqrt(np.einsum("ij,ij->j", centred, centred) / max(1, n - 1))
+    ones = _ones(n)[0]
+    centred = data - ones @ data / n
+    spread = (ones @ (centred * centred) / max(1, n - 1)) ** 0.5
     varies = spread > CONSTANT * (1.0 + np.abs(data[0]))
-    return np.asarray(np.divide(centred, spread, out=np.zeros_like(centred), where=varies))
+    centred *= np.where(varies, 1.0, 0.0) / np.where(varies, spread, 1.0)
+    return centred, varies
 
 
 def conditional_precision(n: int, dimensions: int) -> float:
@@ -62,20 +76,38 @@ def marginal_precision(n: int, dimensions: int) -> float:
     return 1.0 / width**2 * dimensions
 
 
-def gaussian_gram(data: Floats, precision: float) -> Singles:
-    """exp(-precision / 2 * squared distance) for all rows of [n, d]: float32 [n, n].
+def _exponents(data: Floats, precision: float) -> Singles:
+    """-precision / 2 * squared distance for all rows of [n, d]: float32 [n, n].
 
-    The exponent comes from one matrix product: the squared lengths ride along as columns.
+    It comes from one matrix product: the squared lengths ride along as rows.
     """
     n, dimensions = data.shape
-    scaled = data * np.sqrt(precision)
-    half = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-    left = np.ones((n, dimensions + 2), dtype=np.float32)
-    right = np.ones((n, dimensions + 2), dtype=np.float32)
-    left[:, :dimensions] = right[:, :dimensions] = scaled
-    left[:, -1] = right[:, -2] = half
-    gram = left @ right.T
+    left = np.empty((dimensions + 2, n), dtype=np.float32)
+    np.multiply(data.T, precision**0.5, out=left[:-2], casting="same_kind")
+    left[-2] = 1.0
+    np.einsum("ij,ij->j", left[:-2], left[:-2], out=left[-1])
+    left[-1] *= np.float32(-0.5)
+    right = left.copy()
+    right[-2:] = left[:-3:-1]
+    return np.asarray(left.T @ right)
+
+
+def gaussian_gram(data: Floats, precision: float) -> Singles:
+    """exp(-precision / 2 * squared distance) for all rows of [n, d]: float32 [n, n]."""
+    gram = _exponents(data, precision)
     return np.asarray(np.exp(gram, out=gram))
+
+
+def _half_gram(data: Floats, precision: float) -> Singles:
+    """The same on and above the diagonal alone, transposed: what LAPACK reads of a symmetric one.
+
+    Above the diagonal of the transposed one some exponents are left.
+    """
+    gram = _exponents(data, precision)
+    for begin in range(0, len(gram), BLOCK_ROWS):
+        part = gram[begin : begin + BLOCK_ROWS, begin:]
+        np.exp(part, out=part)
+    return gram.T
 
 
 @lru_cache(maxsize=512)
@@ -93,43 +125,82 @@ def _single_grid_root(points: int, step: float) -> Singles:
     return _grid_root(points, step, 1e-5).astype(np.float32)
 
 
-def _grid(scaled: NDArray[np.floating], step: float) -> tuple[NDArray[np.floating], int] | None:
-    """Kernel between values of any shape (in widths) and an even grid over them."""
-    low, high = float(scaled.min()), float(scaled.max())
+@lru_cache(maxsize=512)
+def _grid_points(points: int, step: float) -> Floats:
+    """An even grid about 0 as the second factor of ``_grid``'s exponents: [3, points]."""
+    at = step * (np.arange(points) - (points - 1) / 2)
+    return np.stack([np.full(points, -0.5), at, -0.5 * at * at])
+
+
+@lru_cache(maxsize=512)
+def _single_grid_points(points: int, step: float) -> Singles:
+    return _grid_points(points, step).astype(np.float32)
+
+
+def _grid(
+    scaled: NDArray[np.floating], step: float, *, single: bool
+) -> tuple[NDArray[np.floating], int] | None:
+    """Kernel [n, points] between values [n] (in widths) and an even grid over them.
+
+    The exponent -(a - b)^2 / 2 comes from one matrix product. ``scaled`` is written over.
+    """
+    low, high = float(scaled[scaled.argmin()]), float(scaled[scaled.argmax()])
     points = int((high - low) / step) + 3
     if points > MAX_GRID:
         return None
-    at = (low + high - step * (points - 1)) / 2 + step * np.arange(points)
-    kernel = np.subtract.outer(scaled, at.astype(scaled.dtype))
-    kernel *= kernel
-    kernel *= -0.5
+    left = np.empty((3, len(scaled)), dtype=np.float32 if single else np.float64)
+    at = np.subtract(scaled, scaled.dtype.type((low + high) / 2), out=left[1])
+    np.multiply(at, at, out=left[0])
+    left[2] = 1.0
+    kernel = left.T @ (_single_grid_points if single else _grid_points)(points, step)
     return np.exp(kernel, out=kernel), points
 
 
 def grid_factor(column: Floats, precision: float) -> Singles | None:
     """G [n, r] with G G' close to the Gram matrix of [n, 1]; None where the range is too wide."""
-    found = _grid((column[:, 0] * np.sqrt(precision)).astype(np.float32), GRID_STEP)
+    scaled = np.empty(len(column), dtype=np.float32)
+    scaled[:] = column[:, 0] * precision**0.5
+    found = _grid(scaled, GRID_STEP, single=True)
     return None if found is None else np.asarray(found[0] @ _single_grid_root(found[1], GRID_STEP))
+
+
+@lru_cache(maxsize=4)
+def _lower_half(n: int) -> Singles:
+    return np.asfortranarray(np.tri(n, dtype=np.float32))
+
+
+def _pivoted(
+    data: Floats, precision: float, tolerance: float
+) -> tuple[Singles, NDArray[np.integer]]:
+    """G [n, r] in Fortran order and the rows of ``data`` that its rows stand for."""
+    gram = _half_gram(data, precision)
+    lower, pivots, rank, _ = linalg.lapack.spstrf(gram, tol=tolerance, lower=1, overwrite_a=1)
+    lower = lower[:, :rank]
+    # Kept by powers of two: ranks differ from test to test.
+    lower[:rank] *= _lower_half(1 << rank.bit_length())[:rank, :rank]
+    return lower, pivots - 1
 
 
 def pivoted_factor(data: Floats, precision: float, tolerance: float) -> Singles:
     """G [n, r] with G G' close to the Gram matrix of [n, d], r as small as the kernel allows."""
-    gram = gaussian_gram(data, precision)
-    lower, pivots, rank, _ = linalg.lapack.spstrf(gram.T, tol=tolerance, lower=1, overwrite_a=1)
-    lower = lower[:, :rank]
-    lower[:rank] = np.tril(lower[:rank])
-    factor = np.empty((len(data), rank), dtype=np.float32)
-    factor[pivots - 1] = lower
+    lower, order = _pivoted(data, precision, tolerance)
+    factor = np.empty(lower.shape, dtype=np.float32)
+    factor[order] = lower
     return factor
 
 
+def _tolerance(n: int) -> float:
+    """Finer for few rows."""
+    return RANK_TOLERANCE * min(1.0, (n / 200) ** 2)
+
+
 def kernel_factor(data: Floats, precision: float) -> Singles:
-    """G [n, r] with G G' close to the Gram matrix of ``data`` [n, d]; finer for few rows."""
+    """G [n, r] with G G' close to the Gram matrix of ``data`` [n, d]."""
     if data.shape[1] == 1:
         factor = grid_factor(data, precision)
         if factor is not None:
             return factor
-    return pivoted_factor(data, precision, RANK_TOLERANCE * min(1.0, (len(data) / 200) ** 2))
+    return pivoted_factor(data, precision, _tolerance(len(data)))
 
 
 def _condition_factor(z: Floats, precision: float) -> Floats:
@@ -138,14 +209,16 @@ def _condition_factor(z: Floats, precision: float) -> Floats:
     The column of a single condition lies on a finer grid.
     """
     if z.shape[1] == 1:
-        found = _grid(z[:, 0] * np.sqrt(precision), CONDITION_GRID_STEP)
+        found = _grid(z[:, 0] * precision**0.5, CONDITION_GRID_STEP, single=False)
         if found is not None:
             return np.asarray(found[0] @ _grid_root(found[1], CONDITION_GRID_STEP))
     return pivoted_factor(z, precision, CONDITION_TOLERANCE).astype(np.float64)
 
 
 def _centred(factor: NDArray[np.floating]) -> NDArray[np.floating]:
-    return np.asarray(factor - np.add.reduce(factor, axis=0) / factor.dtype.type(len(factor)))
+    n = len(factor)
+    ones = _ones(n)[1 if factor.dtype == np.float32 else 0]
+    return np.asarray(factor - ones @ factor / factor.dtype.type(n))
 
 
 def gamma_tail(statistic: float, mean: float, variance: float) -> float:
@@ -172,9 +245,9 @@ class Residuals:
         precision = conditional_precision(n, dimensions)
         self._dense: Singles | None = None
         if dimensions > 1 and n <= DENSE_MAX_N:
-            gram = gaussian_gram(z, precision)
-            gram.ravel()[:: n + 1] += np.float32(RIDGE)
-            factor, failed = linalg.lapack.spotrf(gram.T, lower=1, overwrite_a=1, clean=0)
+            gram = _half_gram(z, precision)
+            gram.T.ravel()[:: n + 1] += np.float32(RIDGE)
+            factor, failed = linalg.lapack.spotrf(gram, lower=1, overwrite_a=1, clean=0)
             if not failed:
                 self._dense = factor
                 return
@@ -183,56 +256,69 @@ class Residuals:
         inner.ravel()[:: len(inner) + 1] += RIDGE
         self._inner, _ = linalg.lapack.dpotrf(inner, lower=1, overwrite_a=1)
 
-    def of(self, factor: NDArray[np.floating]) -> Singles:
-        """R H G for G [n, r]: float32 [n, r]."""
-        n, rank = factor.shape
-        if self._dense is not None:
-            both = np.ones((n, rank + 1), dtype=np.float32, order="F")
-            both[:, :rank] = factor
-            solved, _ = linalg.lapack.spotrs(self._dense, both, lower=1, overwrite_b=1)
-            # The centred system from the plain one: the solution must sum to zero.
-            total = np.add.reduce(solved, axis=0)
-            ones = solved[:, rank:] * np.float32(RIDGE / total[rank])
-            solved = solved[:, :rank]
-            solved *= np.float32(RIDGE)
-            solved -= ones * total[:rank]
-            return np.asarray(solved)
-        factor = _centred(factor).astype(np.float64)
-        solved, _ = linalg.lapack.dpotrs(self._inner, self._root.T @ factor, lower=1)
-        return np.asarray(factor - self._root @ solved, dtype=np.float32)
+    def of(self, *factors: Singles) -> Singles:
+        """R H G for all G float32 [n, r] side by side: float32 [n, sum of r], Fortran order."""
+        n, ranks = len(factors[0]), [factor.shape[1] for factor in factors]
+        both = np.empty((n, sum(ranks) + 1), dtype=np.float32, order="F")
+        np.concatenate(factors, axis=1, out=both[:, :-1])
+        if self._dense is None:
+            across = _centred(both[:, :-1]).T.astype(np.float64)
+            solved, _ = linalg.lapack.dpotrs(self._inner, (across @ self._root).T, lower=1)
+            return np.asarray((across - solved.T @ self._root.T).astype(np.float32).T)
+        both[:, -1] = 1.0
+        solved, _ = linalg.lapack.spotrs(self._dense, both, lower=1, overwrite_b=1)
+        solved *= np.float32(RIDGE)
+        # The centred system from the plain one: the solution must sum to zero.
+        total = _ones(n)[1] @ solved
+        shift, solved, ones = total[:-1] / -total[-1], solved[:, :-1], solved[:, -1]
+        return np.asarray(linalg.blas.sger(1.0, ones, shift, a=solved, overwrite_a=1))
 
 
 def conditional_tail(left: Singles, right: Singles) -> float:
     """P-value from the residual factors [n, p] and [n, q]."""
     cross = left.T @ right
-    product = left @ left.T
-    product *= right @ right.T
-    return gamma_tail(
-        float(np.vdot(cross, cross)),
-        float(product.trace()),
-        2.0 * float(np.vdot(product, product)),
-    )
+    # Half of each symmetric matrix is enough; the other half is left at zero.
+    product = linalg.blas.ssyrk(1.0, left, lower=1).T
+    product *= linalg.blas.ssyrk(1.0, right, lower=1).T
+    diagonal = product.ravel()[:: len(product) + 1]
+    squares = 2.0 * float(np.vdot(product, product)) - float(np.vdot(diagonal, diagonal))
+    return gamma_tail(float(np.vdot(cross, cross)), float(diagonal.sum()), 2.0 * squares)
 
 
-def marginal_tail(gram: NDArray[np.floating], cut: int, n: int) -> float:
-    """P-value from [G_x G_y]' [G_x G_y] of centred factors; x has the first ``cut`` columns."""
-    of_x, of_y, cross = gram[:cut, :cut], gram[cut:, cut:], gram[:cut, cut:]
-    mean = float(of_x.trace()) * float(of_y.trace()) / n
-    squares = float(np.vdot(of_x, of_x)) * float(np.vdot(of_y, of_y))
-    return gamma_tail(float(np.vdot(cross, cross)), mean, 2.0 * squares / n / n)
+@lru_cache(maxsize=512)
+def _halves(cut: int, columns: int) -> Singles:
+    """Which columns are of x and which of y: [columns, 2]."""
+    halves = np.zeros((columns, 2), dtype=np.float32)
+    halves[:cut, 0] = halves[cut:, 1] = 1.0
+    return halves
+
+
+def marginal_tail(both: Singles, cut: int) -> float:
+    """P-value from the factors [n, p + q] side by side; x has the first ``cut`` columns."""
+    n, columns = both.shape
+    total = _ones(n)[1] @ both
+    gram = both.T @ both
+    linalg.blas.sger(-1.0 / n, total, total, a=gram.T, overwrite_a=1)
+    halves = _halves(cut, columns)
+    of_x, of_y = (gram.ravel()[:: columns + 1] @ halves).tolist()
+    gram *= gram
+    (squares_x, cross), (_, squares_y) = (halves.T @ (gram @ halves)).tolist()
+    return gamma_tail(cross, of_x * of_y / n, 2.0 * squares_x * squares_y / n / n)
 
 
 def _scaled_pair(x: Floats, y: Floats) -> Singles | None:
-    """Two columns in kernel widths, float32 [n, 2]; None where one does not vary."""
+    """Two columns in kernel widths, in turn, float32 [2 n]; None where one does not vary."""
     n = len(x)
-    pair = np.empty((n, 2), dtype=np.float32)
-    root = float(np.sqrt(marginal_precision(n, 1) * max(1, n - 1)))
+    ones = _ones(n)[0]
+    pair = np.empty(2 * n, dtype=np.float32)
+    root = (marginal_precision(n, 1) * max(1, n - 1)) ** 0.5
     for at, column in enumerate((x.ravel(), y.ravel())):
-        centred = column - float(column.sum()) / n
-        length = float(np.dot(centred, centred)) ** 0.5
+        centred = column - float(column.dot(ones)) / n
+        length = float(centred.dot(centred)) ** 0.5
         if length <= CONSTANT * (1.0 + abs(float(column[0]))) * n**0.5:
             return None
-        pair[:, at] = centred * (root / length)
+        centred *= root / length
+        pair[at::2] = centred
     return pair
 
 
@@ -243,22 +329,18 @@ def _marginal(x: Floats, y: Floats) -> float:
         pair = _scaled_pair(x, y)
         if pair is None:
             return 1.0
-        found = _grid(pair, GRID_STEP)
+        found = _grid(pair, GRID_STEP, single=True)
         if found is not None:
             kernel, points = found
             root = _single_grid_root(points, GRID_STEP)
-            both = (kernel.reshape(-1, points) @ root).reshape(n, -1)
-            total = np.add.reduce(both, axis=0)
-            gram = both.T @ both
-            gram -= total[:, None] * (total / n)
-            return marginal_tail(gram, root.shape[1], n)
+            both = np.asarray(kernel @ root, dtype=np.float32).reshape(n, -1)
+            return marginal_tail(both, root.shape[1])
     x, y = standardise(x), standardise(y)
     if not x.any() or not y.any():
         return 1.0
-    left = _centred(kernel_factor(x, marginal_precision(n, x.shape[1])))
-    right = _centred(kernel_factor(y, marginal_precision(n, y.shape[1])))
-    both = np.hstack([left, right])
-    return marginal_tail(both.T @ both, left.shape[1], n)
+    left = kernel_factor(x, marginal_precision(n, x.shape[1]))
+    right = kernel_factor(y, marginal_precision(n, y.shape[1]))
+    return marginal_tail(np.hstack([left, right]), left.shape[1])
 
 
 def kci(x: Floats, y: Floats, z: Floats | None = None) -> float:
@@ -278,16 +360,16 @@ def kci(x: Floats, y: Floats, z: Floats | None = None) -> float:
         return _marginal(x, y)
     n = len(x)
     parts = [part.reshape(n, -1) for part in (y, x, z)]
-    table = standardise(np.hstack(parts))
-    of_y, of_x = parts[0].shape[1], parts[1].shape[1]
-    y, x, z = table[:, :of_y], table[:, of_y : of_y + of_x], table[:, of_y + of_x :]
-    if not x.any() or not y.any():
+    table, varies = _standardised(np.concatenate(parts, axis=1))
+    of_y, end_of_x = parts[0].shape[1], parts[0].shape[1] + parts[1].shape[1]
+    if not (varies[:of_y].any() and varies[of_y:end_of_x].any()):
         return 1.0
-    precision = conditional_precision(n, z.shape[1])
-    right = kernel_factor(y, precision)
+    precision = conditional_precision(n, parts[2].shape[1])
     joined = table[:, of_y:].copy()
-    joined[:, of_x:] *= 0.5
-    left = kernel_factor(joined, precision)
-    cut = right.shape[1]
-    both = Residuals(z).of(np.hstack([right, left]))
-    return conditional_tail(both[:, cut:], both[:, :cut])
+    joined[:, end_of_x - of_y :] *= 0.5
+    # The order of the rows is free: that of the pivots saves sorting the larger factor.
+    left, order = _pivoted(joined, precision, _tolerance(n))
+    table = table[order]
+    right = kernel_factor(table[:, :of_y], precision)
+    both, cut = Residuals(table[:, end_of_x:]).of(left, right), left.shape[1]
+    return conditional_tail(both[:, :cut], both[:, cut:])

@@ -54,13 +54,11 @@ class KernelTests:
         if given:
             return conditional_tail(self._left(i, given), self._right(j, given))
         left, right = self._plain(i), self._plain(j)
-        both = np.hstack([left, right])
-        return marginal_tail(both.T @ both, left.shape[1], len(both))
+        return marginal_tail(np.hstack([left, right]), left.shape[1])
 
     def _plain_factor(self, i: int) -> Singles:
         precision = marginal_precision(len(self._data), 1)
-        factor = kernel_factor(self._data[:, [i]], precision)
-        return np.asarray(factor - factor.mean(axis=0), dtype=np.float32)
+        return kernel_factor(self._data[:, [i]], precision)
 
     def _residual_maker(self, given: tuple[int, ...]) -> Residuals:
         return Residuals(self._data[:, given])

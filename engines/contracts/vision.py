@@ -30,11 +30,15 @@ class EmbedParams(Contract):
     temporal_reach: int = Field(default=0, ge=0)
     """Above 0, each vector attends to so many neighbours on either side (see
     ``engines.vision.temporal``); labels do not change."""
+    vectors_per_s: float | None = Field(default=None, gt=0)
+    """Most vectors stored per second of video; None stores one for each sample. Those stay that
+    the others resemble (see ``engines.vision.compress``), keyframes whatever the number. Labels
+    come from all samples all the same."""
     device: str = "cpu"
     threads: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=4, ge=1)
-    """Pictures per run. Small: beyond 8 rows the activations leave a CPU's cache (seen: 69
-    pictures per CPU second at 4 rows, 57 at 16)."""
+    """Pictures per run, of each stream. Small: beyond 8 rows the activations leave a CPU's cache
+    (seen: 69 pictures per CPU second at 4 rows, 57 at 16)."""
     enter_score: float = Field(default=0.4, gt=0, le=1)
     """A label is reported where its probability comes to this in at least one sample ..."""
     keep_score: float = Field(default=0.2, gt=0, le=1)
@@ -60,7 +64,7 @@ class ReadTextParams(Contract):
     """Longer side of the picture in which lines are looked for; they are read at full size."""
     unchanged: float = Field(default=8.0, ge=0)
     """Largest cell difference, of 255, up to which two pictures are the same."""
-    onset: float = Field(default=40.0, ge=0)
+    onset: float = Field(default=16.0, ge=0)
     """Largest cell difference, of 255, from the previous sample that counts as sudden."""
 
 
@@ -116,6 +120,8 @@ class EmbedDocument(StageDocument):
     alignments: tuple[Alignment, ...] = ()
     """One for each label, where the model relates text to regions (CLIP, SigLIP); else none."""
     embedded: tuple[EmbeddedSample, ...]
+    vectors_left_out: int = Field(default=0, ge=0)
+    """By ``EmbedParams.vectors_per_s``."""
     dimension: int = Field(ge=0)
     model: str
 

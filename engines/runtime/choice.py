@@ -155,6 +155,7 @@ def _situation(
         "machine": f"{platform.machine()} {platform.processor()} {_cpu_name()}",
         "precision": options.precision,
         "threads": str(options.threads),
+        "streams": str(options.streams),
         "device": options.device,
         "rows": str(len(next(iter(rows.values())))),
         **{f"candidate:{b}": _version(b) for b in candidates},

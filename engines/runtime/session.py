@@ -69,6 +69,10 @@ class SessionOptions:
 
     precision: Precision = "f32"
     threads: int | None = None
+    streams: int = 1
+    """Parts of a batch that are computed side by side, each on its share of the threads. A small
+    network gains little from several threads on one row and all from as many rows at a time.
+    OpenVINO does this; the other backends compute a batch as a whole."""
     device: str = "cpu"
     cache_dir: Path | None = None
     """Where a backend may keep compiled engines; None keeps nothing."""

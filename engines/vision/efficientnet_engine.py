@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
@@ -37,7 +39,9 @@ REFERENCE_TOLERANCE = 1e-3
 _CANDIDATES: tuple[Backend, ...] = ("openvino", "onnxruntime")
 """Tried by ``auto``. Not torch: eager torch was never the fastest, and importing it costs
 330 MB in a process that otherwise does without. TensorRT is put first where a GPU is asked for."""
-_TIMED_ROWS = 8
+_MAX_TIMED_ROWS = 8
+_MAX_STREAMS = 4
+"""More of them would leave a row or none to each: a call has twice ``batch_size`` rows."""
 _COLOUR_AXES = 3
 _CHANNELS = 3
 
@@ -51,12 +55,15 @@ class EfficientNetEngine:
     def __init__(self, params: EmbedParams, cache_dir: Path) -> None:
         """Convert if the cache has nothing fitting, choose the backend, check, warm."""
         source = network_source(cache_dir)
+        threads = params.threads or os.cpu_count() or 1
+        streams = min(threads, _MAX_STREAMS) if params.device == "cpu" else 1
         options = SessionOptions(
             precision=params.precision,
             threads=params.threads,
+            streams=streams,
             device=params.device,
             cache_dir=cache_dir,
-            max_batch=params.batch_size,
+            max_batch=params.batch_size * streams,
         )
         self.degraded: tuple[str, ...] = ()
         """What is weaker than asked for, and why."""
@@ -64,7 +71,7 @@ class EfficientNetEngine:
             session = self._int8(source, options, params, cache_dir)
         elif params.backend == "auto":
             candidates = _CANDIDATES if params.device == "cpu" else ("tensorrt", *_CANDIDATES)
-            timing = {"pixels": reference_pixels(min(params.batch_size, _TIMED_ROWS))}
+            timing = {"pixels": reference_pixels(min(params.batch_size * streams, _MAX_TIMED_ROWS))}
             session, _ = choose_session(
                 source,
                 options,
@@ -81,7 +88,8 @@ class EfficientNetEngine:
         self.session = session
         weights = f"{DEFAULT_LABEL_MODEL}@{revision(DEFAULT_LABEL_MODEL)[:12]}"
         self.name = f"{weights} {info.provider} {info.precision}"
-        self._runner = BatchRunner(session, params.batch_size)
+        self._runner = BatchRunner(session, params.batch_size * streams)
+        self._hands = ThreadPoolExecutor(threads, thread_name_prefix="views")
 
     def _int8(
         self, source: NetworkSource, options: SessionOptions, params: EmbedParams, cache_dir: Path
@@ -112,7 +120,7 @@ class EfficientNetEngine:
         The centre crop is what the model was evaluated on. On a wide picture it loses the sides,
         so the whole picture, squeezed to the square, is a second view.
         """
-        rows = np.stack([view for picture in pictures for view in views(picture)])
+        rows = np.stack([view for pair in self._hands.map(views, pictures) for view in pair])
         outputs = self._runner.run({"pixels": rows})
         logits = outputs["logits"].astype(np.float32).reshape(len(pictures), 2, -1)
         features = outputs["features"].astype(np.float32).reshape(len(pictures), 2, -1)

@@ -1,6 +1,6 @@
 """Stage ``embed``: labels with spans and one vector per sampled picture."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -20,6 +20,7 @@ from engines.contracts.vision import (
     Label,
 )
 from engines.vision.alignment import Aligned
+from engines.vision.compress import keep_salient
 from engines.vision.label_engine import LabelEngine, Picture, Seen, open_label_engine
 from engines.vision.spans import SampleClock
 from engines.vision.temporal import attend
@@ -43,6 +44,7 @@ def embed(
     cache_dir: Path,
     *,
     end_pts: int | None = None,
+    keyframes: Collection[str] | None = None,
     engine: "LabelEngine | ClipEngine | None" = None,
 ) -> tuple[EmbedDocument, npt.NDArray[np.float32]]:
     """Name what the samples show, and give each a vector.
@@ -57,6 +59,8 @@ def embed(
         params: see ``EmbedParams``.
         cache_dir: where converted networks are kept.
         end_pts: where the picture ends; a label in the last sample goes so far.
+        keyframes: names of samples whose vectors are stored whatever ``params.vectors_per_s`` says;
+            None where it is not known which they are.
         engine: None takes the one that ``params`` names.
 
     Returns:
@@ -76,19 +80,46 @@ def embed(
     samples, runs = seen.samples, seen.runs.finish()
     clock = SampleClock(samples, time_base_num, time_base_den, end_pts)
     whole = clock.span(0, len(samples) - 1)
+    vectors = np.concatenate(seen.vectors).astype(np.float32, copy=False)
+    if params.temporal_reach:
+        vectors = attend(vectors, params.temporal_reach)
+    kept = _kept(vectors, seen, keyframes, params, whole.duration_s)
+    rows = [seen.rows[i] for i in kept]
     document = EmbedDocument(
         labels=_labels(runs, clock, engine),
         alignments=_alignments(runs, samples),
         embedded=tuple(
-            EmbeddedSample(sample_name=samples[i].name, pts=samples[i].pts) for i in seen.rows
+            EmbeddedSample(sample_name=samples[i].name, pts=samples[i].pts) for i in rows
         ),
+        vectors_left_out=len(vectors) - len(kept),
         dimension=engine.dimension,
         model=engine.name,
         coverage=Coverage(covered_s=whole.duration_s, skipped_s=0.0),
         degraded=(*getattr(engine, "degraded", ()), *seen.degraded),
     )
-    vectors = np.concatenate(seen.vectors).astype(np.float32, copy=False)
-    return document, attend(vectors, params.temporal_reach) if params.temporal_reach else vectors
+    return document, vectors[list(kept)]
+
+
+def _kept(
+    vectors: npt.NDArray[np.float32],
+    seen: "_Seen",
+    keyframes: Collection[str] | None,
+    params: EmbedParams,
+    duration_s: float,
+) -> Sequence[int]:
+    """Rows that are stored; of a model of clips, a keyframe's is that of the nearest clip."""
+    if params.vectors_per_s is None:
+        return range(len(vectors))
+    if keyframes is None:
+        seen.degraded += ("which pictures are keyframes is not known: none is kept for that",)
+    rows = np.array(seen.rows)
+    always = {
+        int(np.abs(rows - index).argmin())
+        for index, sample in enumerate(seen.samples)
+        if sample.name in (keyframes or ())
+    }
+    budget = max(1, round(params.vectors_per_s * duration_s))
+    return keep_salient(vectors, budget, always)
 
 
 class _Seen:

@@ -12,8 +12,9 @@ from engines.contracts.media import Sample
 from engines.contracts.vision import Box, ReadTextParams, TextDocument, TextLine
 from engines.vision.label_engine import Picture
 from engines.vision.ocr_engine import PaddleTextReader, Reading, TextReader
-from engines.vision.picture_change import Cells, Change, appears, change, thumbnail
+from engines.vision.picture_change import Cells, Change, StrokeWatch, appears, change, thumbnail
 from engines.vision.spans import SampleClock
+from engines.vision.text_fragments import in_place, join_fragments
 from engines.vision.text_match import line_height, near, same_text
 from engines.vision.text_tracks import Track, TrackBook
 
@@ -24,6 +25,8 @@ _NEEDED_ODD = 0.95
 """... where it mixes scripts, or is a single glyph of another script than Latin."""
 _NEEDED_ONCE = 0.75
 """Score that a line must reach which one sample alone shows."""
+_SLACK = 0.9
+"""Share of a step after which it counts as over: samples lie on frames, not on the clock."""
 _HUGE = 0.4
 """Share of the picture's height above which so few glyphs are taken for texture."""
 
@@ -75,7 +78,7 @@ def read_text(
     scan = _Scan(_Cache(pictures), clock, reader, params)
     tracks = [
         track
-        for track in scan.tracks()
+        for track in join_fragments(scan.tracks())
         if not is_noise(track, scan.height(track), params.min_score)
     ]
     lines = [_line(track, scan, clock) for track in tracks]
@@ -160,17 +163,25 @@ class _Scan:
         before: Cells | None = None
         step: Change | None = None
         shown = -1
+        sudden = False
+        watch = StrokeWatch()
         for index in range(len(self._cache)):
-            small = thumbnail(self._cache.picture(index))
+            picture = self._cache.picture(index)
+            small = thumbnail(picture)
             last_step, step = step, None if before is None else change(small, before)
-            sudden = step is not None and appears(step, last_step, self._params.onset)
+            # Kept until it has been looked at: a line may come right after a look and be gone
+            # before the next one.
+            sudden |= watch.appear(picture)
+            sudden |= step is not None and appears(step, last_step, self._params.onset)
             if looked is not None and change(small, looked[1]).largest <= self._params.unchanged:
                 book.same_picture(index)
                 shown = index
+                sudden = False
             elif looked is None or self._is_due(index, looked[0], sudden=sudden):
                 book.look(index, self._readings(book, index), shown)
                 looked = (index, small)
                 shown = index
+                sudden = False
             before = small
         return book.tracks
 
@@ -178,9 +189,9 @@ class _Scan:
         if index == len(self._cache) - 1:
             return True
         passed = self._clock.seconds(index) - self._clock.seconds(looked)
-        if passed >= self._params.step_s - 1e-6:
+        if passed >= _SLACK * self._params.step_s:
             return True
-        return sudden and passed >= self._params.onset_step_s - 1e-6
+        return sudden and passed >= _SLACK * self._params.onset_step_s
 
     def _readings(self, book: TrackBook, index: int) -> list[Reading]:
         """What the sample shows, with lines that the detector missed this time."""
@@ -201,14 +212,14 @@ class _Scan:
         first, absent = track.first_seen, track.absent_before
         while first - absent > 1:
             middle = (first + absent) // 2
-            if self._stands(track, track.readings[0][1], middle):
+            if self._stands(track, track.earliest[1], middle):
                 first = middle
             else:
                 absent = middle
         last, absent = track.last_seen, track.absent_after or track.last_seen + 1
         while absent - last > 1:
             middle = (last + absent) // 2
-            if self._stands(track, track.newest, middle):
+            if self._stands(track, track.latest, middle):
                 last = middle
             else:
                 absent = middle
@@ -220,8 +231,14 @@ class _Scan:
             if index not in self._full:
                 self._full[index] = self._reader.read(picture)
             return any(same_text(known, reading) for reading in self._full[index])
-        (reading,) = self._reader.read_at(picture, [known.quad])
-        return same_text(known, reading) or same_text(track.best(), reading)
+        best = track.best()
+        quads = [known.quad, best.quad] if track.fragments else [known.quad]
+        return any(
+            same_text(known, reading)
+            or same_text(best, reading)
+            or (bool(track.fragments) and in_place(reading, best))
+            for reading in self._reader.read_at(picture, quads)
+        )
 
 
 def _line(track: Track, scan: _Scan, clock: SampleClock) -> TextLine:

@@ -30,13 +30,25 @@ class Track:
     """Latest sample known to show it."""
     absent_after: int | None = None
     """First looked-at sample without it; None while it stands."""
+    fragments: list[tuple[int, Reading]] = field(default_factory=list)
+    """Readings of parts of the line, sample index and reading, in order."""
     counter: bool = False
     """One of several readings that follow each other in one place and differ in digits alone."""
 
     @property
     def first_seen(self) -> int:
         """Earliest sample known to show it."""
-        return self.readings[0][0]
+        return self.earliest[0]
+
+    @property
+    def earliest(self) -> tuple[int, Reading]:
+        """The first reading, of the line or of a part of it, with its sample."""
+        return min((self.readings[0], *self.fragments[:1]), key=lambda entry: entry[0])
+
+    @property
+    def latest(self) -> Reading:
+        """The last reading, of the line or of a part of it."""
+        return max((self.readings[-1], *self.fragments[-1:]), key=lambda entry: entry[0])[1]
 
     @property
     def newest(self) -> Reading:
@@ -56,6 +68,15 @@ class Track:
             votes[folded(reading.text)] += reading.score
         winner = max(votes, key=lambda text: votes[text])
         return max((r for _, r in self.readings if folded(r.text) == winner), key=lambda r: r.score)
+
+    def take(self, piece: "Track") -> None:
+        """Make another track's readings fragments of this one, which stands as long as both."""
+        if piece.first_seen < self.first_seen:
+            self.absent_before = piece.absent_before
+        if piece.last_seen > self.last_seen:
+            self.last_seen, self.absent_after = piece.last_seen, piece.absent_after
+        found = [*self.fragments, *piece.fragments, *piece.readings]
+        self.fragments = sorted(found, key=lambda entry: entry[0])
 
     def resembles(self, reading: Reading) -> bool:
         """Whether a reading is this line, in its place or moved."""

@@ -2,12 +2,15 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from engines.actions.augment import Augmentation
 from engines.actions.network import SpaceTimeAttention
@@ -23,9 +26,10 @@ from flows.bench.actions_baselines import MeanNetwork
 
 Ints = npt.NDArray[np.int64]
 
-CLIPS_SEEN = 36_000
+CLIPS_SEEN = 24_000
 """By one network in training: more than this gained nothing where persons were left out."""
-MIN_EPOCHS, MAX_EPOCHS = 16, 120
+MIN_EPOCHS, MAX_EPOCHS = 8, 80
+BATCH_SIZE = 64
 NOISES = ((0.05, 0.0), (0.0, 0.1), (0.05, 0.1), (0.1, 0.2))
 """Jitter in torso lengths, and share of joints that are missing."""
 TURNS = (-30.0, 30.0)
@@ -38,6 +42,8 @@ class Material:
     """Training and test clips of one protocol."""
 
     train: NormalisedClips
+    aside: tuple[NormalisedClips, ...]
+    """Copies of the training clips seen from aside, for a kernel machine; a network turns them."""
     labels: Ints
     views: dict[str, NormalisedClips]
     """Test clips: ``plain``, turned, and disturbed."""
@@ -70,6 +76,12 @@ class Job:
     live: bool = False
     """For windows on a stream, and given back itself."""
 
+    @property
+    def name(self) -> str:
+        """For a line about progress."""
+        kind = "stream network" if self.live else "attention" if self.attention else "no attention"
+        return f"{kind}, {'x y z'[: 2 * self.material.dimensions - 1]}, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -79,26 +91,44 @@ class Outcome:
     views: dict[str, Floats]
     """Probabilities [m, classes] by view."""
     network: TrainedNetwork | None
+    seconds: float
+    """Of one core."""
 
 
-def run_jobs(jobs: Sequence[Job]) -> list[Outcome]:
-    """Outcomes in the order of the jobs, whatever the number of cores."""
+def run_jobs(jobs: Sequence[Job]) -> Iterator[Outcome]:
+    """Outcomes in the order of the jobs, each as soon as it and those before it are there."""
     workers = max(1, min(len(jobs), len(os.sched_getaffinity(0))))
     if workers == 1:
-        return [_run(job) for job in jobs]
+        yield from map(_run, jobs)
+        return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        return list(pool.map(_run, jobs))
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
+        yield from pool.map(_run, jobs)
+
+
+def _begin() -> None:
+    """One thread each, and no life of its own: a bench that is killed leaves nothing running."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _settings(job: Job, clips: int) -> TrainingSettings:
     epochs = int(np.clip(round(CLIPS_SEEN / clips), MIN_EPOCHS, MAX_EPOCHS))
-    settings = TrainingSettings(dimensions=job.material.dimensions, epochs=epochs)
+    settings = TrainingSettings(
+        dimensions=job.material.dimensions, epochs=epochs, batch_size=BATCH_SIZE
+    )
     return replace(settings, augmentation=LIVE) if job.live else settings
 
 
 def _run(job: Job) -> Outcome:
-    material = job.material
+    material, began = job.material, time.process_time()
     clips, labels = material.train, material.labels
     if material.mirrored:
         clips, labels = with_mirrored(clips, labels, material.joint_names)
@@ -113,7 +143,8 @@ def _run(job: Job) -> Outcome:
         build=SpaceTimeAttention if job.attention else MeanNetwork,
     )
     views = material.asked(network.probabilities)
-    return Outcome(job, views, network if job.live else None)
+    seconds = time.process_time() - began
+    return Outcome(job, views, network if job.live else None, seconds)
 
 
 def noise_name(noise: float, dropout: float) -> str:

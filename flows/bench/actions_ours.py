@@ -1,18 +1,30 @@
 """Ours: five networks and a kernel machine, put together and judged on given clips."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from engines.actions.covariance import fit_kernel_machine, with_views
+from engines.actions.covariance import (
+    describe,
+    fit_kernel_machine,
+    join,
+    seen_aside,
+    select,
+)
 from engines.actions.dataset import SkeletonSet
-from engines.actions.normalise import NormalisedClips, View, disturb, normalise_clips, turn
+from engines.actions.normalise import (
+    NormalisedClips,
+    View,
+    disturb,
+    even_effort,
+    mirror,
+    normalise_clips,
+    turn,
+)
 from engines.actions.skeleton import Floats
-from engines.actions.training import with_mirrored
-from flows.bench.actions_jobs import NOISES, TURNS, Material, Outcome, noise_name
+from flows.bench.actions_jobs import NOISES, TURNS, Material, noise_name
 
 Ints = npt.NDArray[np.int64]
 NETWORK_SHARE: Final = 0.5
@@ -45,31 +57,45 @@ def accuracy(probabilities: Floats, labels: Ints) -> float:
     return float((probabilities.argmax(axis=1) == labels).mean())
 
 
-def make_material(known: SkeletonSet, asked: SkeletonSet, *, dimensions: int) -> Material:
-    """Normalised clips of both sides, and whether mirror images help, told by the training side.
+def make_material(
+    known: SkeletonSet, asked: SkeletonSet, *, dimensions: int, plain_only: bool = False
+) -> Material:
+    """Clips of both sides at an even effort, and whether mirror images help by the training side.
 
     Args:
         known: to train on.
         asked: to judge on.
         dimensions: 3 reads depth and turns bodies to the front; 2 reads what a camera sees: no
             test clip has depth then, and training clips have it only to be turned.
+        plain_only: leave out the turned and the disturbed test clips.
     """
     names = known.joint_names
     flat = dimensions == FLAT
     of_known: View = "front" if not flat else "kept" if known.has_depth else "flat"
     of_asked: View = "flat" if flat else "front"
-    train = normalise_clips(known.clips, names, view=of_known)
+    steady = normalise_clips(known.clips, names, view=of_known)
+    train = even_effort(steady, dimensions)
+    # A flat clip shows one view: copies seen from aside are made while there is depth to do it.
+    aside = seen_aside(steady) if of_known == "kept" else ()
     plain = normalise_clips(asked.clips, names, view=of_asked)
     views = {"plain": plain}
-    for degrees in TURNS if known.has_depth else ():
+    for degrees in TURNS if known.has_depth and not plain_only else ():
         turned = [turn(clip, degrees) for clip in asked.clips]
         views[f"turned {degrees:g}"] = normalise_clips(turned, names, view=of_asked)
-    for noise, dropout in NOISES:
+    for noise, dropout in () if plain_only else NOISES:
         views[noise_name(noise, dropout)] = disturb(plain, noise, dropout, seed=0)
+    views = {name: even_effort(clips, dimensions) for name, clips in views.items()}
     mirrored = mirror_helps(train, known, dimensions)
-    classes = len(known.class_names)
     return Material(
-        train, known.labels, views, classes, names, dimensions, known.has_depth, mirrored
+        train,
+        tuple(even_effort(clips, dimensions) for clips in aside),
+        known.labels,
+        views,
+        len(known.class_names),
+        names,
+        dimensions,
+        known.has_depth,
+        mirrored,
     )
 
 
@@ -85,34 +111,30 @@ def group_folds(groups: Ints, folds: int = _FOLDS) -> Ints:
 def mirror_helps(train: NormalisedClips, known: SkeletonSet, dimensions: int) -> bool:
     """Whether the kernel machine, with persons left out, is better with mirror images added."""
     fold_of = group_folds(known.groups)
+    plain = describe(train, dimensions)
+    image = describe(mirror(train, known.joint_names), dimensions)
     right = [0, 0]
     for fold in range(min(_FOLDS, 2)):
-        check = fold_of == fold
-        learn, labels = train.select(~check), known.labels[~check]
-        both = with_mirrored(learn, labels, known.joint_names)
-        for way, (clips, said) in enumerate(((learn, labels), both)):
-            machine = fit_kernel_machine(clips, said, len(known.class_names), dimensions)
-            found = machine.probabilities(train.select(check)).argmax(axis=1)
+        learn, check = fold_of != fold, fold_of == fold
+        for way, parts in enumerate(((plain,), (plain, image))):
+            features = join(*(select(part, learn) for part in parts))
+            labels = np.tile(known.labels[learn], len(parts))
+            machine = fit_kernel_machine(features, labels, len(known.class_names))
+            found = machine.probabilities(select(plain, check)).argmax(axis=1)
             right[way] += int((found == known.labels[check]).sum())
     return right[1] - right[0] > MIRROR_GAIN * len(known.labels)
 
 
-def judge(material: Material, outcomes: Sequence[Outcome]) -> Judged:
-    """The networks beside kernel machines, trained and asked alike.
+def kernel_views(material: Material) -> dict[str, Floats]:
+    """Probabilities [m, classes] of a kernel machine for each view of the test clips.
 
-    A flat kernel machine knows one view only: a second one, with copies of the training clips seen
-    from aside, is asked too.
+    It learns from the training clips, from copies seen from aside where there are some, and from
+    mirror images of all where those help.
     """
-    clips, labels = material.train, material.labels
+    copies = [material.train, *material.aside]
     if material.mirrored:
-        clips, labels = with_mirrored(clips, labels, material.joint_names)
-    sets = [(clips, labels)]
-    if material.has_depth and material.dimensions == FLAT:
-        sets.append(with_views(clips, labels))
-    machines = [fit_kernel_machine(c, y, material.classes, material.dimensions) for c, y in sets]
-
-    def asked(some: NormalisedClips) -> Floats:
-        said = [machine.probabilities(some) for machine in machines]
-        return np.asarray(np.mean(said, axis=0), np.float32)
-
-    return Judged(tuple(o.views for o in outcomes), material.asked(asked))
+        copies += [mirror(clips, material.joint_names) for clips in copies]
+    features = join(*(describe(clips, material.dimensions) for clips in copies))
+    labels = np.tile(material.labels, len(copies))
+    machine = fit_kernel_machine(features, labels, material.classes)
+    return material.asked(lambda clips: machine.probabilities(describe(clips, material.dimensions)))

@@ -7,7 +7,7 @@ import numpy as np
 
 from engines.actions.dataset import SkeletonSet
 from engines.actions.motion import measure_motion
-from engines.actions.normalise import View, normalise_clips
+from engines.actions.normalise import View, even_effort, normalise_clips
 from engines.actions.segments import MacroSegment, ScoreWindows, SegmentSettings, segment
 from engines.actions.skeleton import JOINTS, Floats, SkeletonClip
 from engines.actions.stream import LiveActions, LiveLabel
@@ -37,7 +37,7 @@ def window_scorer(network: TrainedNetwork, data: SkeletonSet) -> ScoreWindows:
 
     def score(windows: Sequence[SkeletonClip]) -> Floats:
         clips = normalise_clips(windows, data.joint_names, view=view)
-        return network.probabilities(clips)
+        return network.probabilities(even_effort(clips, network.shape.dimensions))
 
     return score
 

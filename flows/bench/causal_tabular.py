@@ -5,8 +5,9 @@ experiments that each hold or shift one of them. The method was chosen on them.
 """
 
 import csv
+import gzip
+import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from engines.causal.tabular import (
     pc_edges,
 )
 from flows.bench import BenchRow
+from flows.bench.causal_ask import configured_model
 
 Array = NDArray[np.float64]
 Edges = set[tuple[int, int]]
@@ -102,6 +104,24 @@ def _pc(values: Array) -> Edges:
     return pc_edges(values.shape[1], partial_correlation_test(values, alpha=ALPHA))
 
 
+NO_ORDER: Figures = {
+    "position prior": "does not apply: columns have no order",
+    "VAR t-test": "does not apply: rows have no time",
+}
+
+
+def asked(names: list[str], ask: Callable[[str], str]) -> set[tuple[str, str]]:
+    """The edges that a language model gives for names alone."""
+    prompt = (
+        "These proteins and lipids of human immune cells were measured together. Which of them "
+        "changes which directly? Answer with one line `cause -> effect` for each edge.\n"
+        + "\n".join(names)
+    )
+    lines = [line.partition("->") for line in ask(prompt).splitlines()]
+    pairs = {(cause.strip(" `*-"), effect.strip(" `*")) for cause, _, effect in lines}
+    return {(cause, effect) for cause, effect in pairs if {cause, effect} <= {*names}}
+
+
 METHODS: dict[str, Callable[[Array], Edges]] = {
     "ours": directed_edges,
     "PC": _pc,
@@ -131,7 +151,11 @@ def made_rows() -> list[BenchRow]:
         rows.append(
             BenchRow(
                 name=f"made tables, {trouble}, directed F1",
-                figures={name: round(score, 3) for name, score in scores.items()},
+                figures={
+                    **{name: round(score, 3) for name, score in scores.items()},
+                    **NO_ORDER,
+                    "language model only": "does not apply: names mean nothing",
+                },
                 must="ours no worse than the best other",
                 holds=scores["ours"] >= max(scores.values()) - 1e-9,
             )
@@ -139,41 +163,44 @@ def made_rows() -> list[BenchRow]:
     return rows
 
 
-def _sachs() -> tuple[Array, list[str], set[tuple[str, str]]] | None:
-    """Measurements float64 [n, 11], names and true edges, read without importing cdt."""
-    spec = find_spec("cdt")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(spec.submodule_search_locations[0]) / "data" / "resources"
-    with (folder / "cyto_full_data.csv").open(newline="") as file:
+def sachs() -> tuple[Array, list[str], set[tuple[str, str]]]:
+    """Measurements float64 [7466, 11], names and true edges; ``causal_sachs.json`` says whence."""
+    folder = Path(__file__).parent
+    record = json.loads((folder / "causal_sachs.json").read_text())
+    with gzip.open(folder / record["table"], "rt", newline="") as file:
         rows = list(csv.reader(file))
-    with (folder / "cyto_full_target.csv").open(newline="") as file:
-        edges = {(r[0], r[1]) for r in list(csv.reader(file))[1:]}
+    edges = {(str(cause), str(effect)) for cause, effect in record["edges"]}
     return np.array(rows[1:], dtype=np.float64), rows[0], edges
 
 
 def sachs_rows() -> list[BenchRow]:
     """F1 of edges and of directed edges on the protein measurements of Sachs et al. (2005)."""
-    loaded = _sachs()
-    if loaded is None:
-        note: Figures = {"note": "cdt is not installed"}
-        return [BenchRow(name="Sachs", figures=note, must=None, holds=None)]
-    data, names, truth = loaded
+    data, names, truth = sachs()
     order = np.random.default_rng(0).permutation(len(names))
     data, names = data[:, order], [names[i] for i in order]
     true = {frozenset(e) for e in truth}
-    scores, figures = {}, {}
-    for name, method in METHODS.items():
-        edges = {(names[a], names[b]) for a, b in method(data)}
+    scores: dict[str, float] = {}
+    figures: Figures = {}
+    said = {
+        name: {(names[a], names[b]) for a, b in method(data)} for name, method in METHODS.items()
+    }
+    model = configured_model()
+    if model is not None:
+        said["language model only"] = asked(names, model)
+    for name, edges in said.items():
         pairs = {frozenset(e) for e in edges}
         scores[name] = _f1(len(edges & truth), len(edges), len(truth))
         figures[f"{name}, directed F1"] = round(scores[name], 3)
         figures[f"{name}, skeleton F1"] = round(_f1(len(pairs & true), len(pairs), len(true)), 3)
+    figures |= NO_ORDER
+    if model is None:
+        figures["language model only"] = "none configured"
     return [
         BenchRow(
             name="Sachs",
-            figures={**figures},
-            must="ours no worse than the best other",
-            holds=scores["ours"] >= max(scores.values()) - 1e-9,
+            figures=figures,
+            # A language model may have read the published graph: shown, and no bar.
+            must="ours no worse than the best that learns from the data",
+            holds=scores["ours"] >= max(scores[name] for name in METHODS) - 1e-9,
         )
     ]

@@ -7,7 +7,7 @@ and its children) over rounds in which all ways take turns, so that a busy machi
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
@@ -24,14 +24,16 @@ from flows.bench import media_ways as ways
 from flows.bench.media_clips import repeat_clip, write_clip
 from flows.bench.media_memory import memory_rows
 from flows.bench.media_shots import shot_rows
+from flows.bench.rows import Rows
 
 _SIZE: Final = (1280, 720)
 _SECONDS: Final = 10
-_MIDDLE: Final = 6
+_MIDDLE: Final = 3
+_MINUTE: Final = 6
 _LONG: Final = 7
 _CODECS: Final = ("libx264", "libx265")
 _ROUNDS: Final = 4
-_CLOSE_ROUNDS: Final = 12
+_CLOSE_ROUNDS: Final = 8
 """For the rows whose mark is near: the more rounds, the surer an undisturbed one is among them."""
 _LONG_ROUNDS: Final = 2
 _PLAIN_ROUNDS: Final = 2
@@ -47,10 +49,12 @@ def run_media_bench(*, corpus: Path | None = None, rounds: int = _ROUNDS) -> Ben
     """
     with tempfile.TemporaryDirectory(prefix="reelgraph-bench-") as name:
         folder = Path(name)
-        rows = [row for codec in _CODECS for row in _speed_rows(folder, codec, rounds)]
-        rows += shot_rows(corpus, folder, videos=16, takes=19)
-        rows += memory_rows(folder)
-    return BenchReport(rows=tuple(rows))
+        rows = Rows()
+        for codec in _CODECS:
+            rows.add(_speed_rows(folder, codec, rounds))
+        rows.add(shot_rows(corpus, folder, videos=16, takes=19))
+        rows.add(memory_rows(folder))
+    return BenchReport(rows=tuple(rows.all))
 
 
 def run(corpus: Path | None = None) -> BenchReport:
@@ -104,63 +108,57 @@ def _row(
     )
 
 
-def _speed_rows(folder: Path, codec: str, rounds: int) -> list[BenchRow]:
-    rows = []
+def _speed_rows(folder: Path, codec: str, rounds: int) -> Iterator[BenchRow]:
     short = write_clip(folder / f"{codec}.mp4", codec, _SIZE, _SECONDS)
     long = repeat_clip(short, folder / f"{codec}_long.mp4", _LONG)
     if codec == _CODECS[0]:
         # Long enough that opening the file does not count.
         middle = repeat_clip(short, folder / "middle.mp4", _MIDDLE, sound=False)
-        rows += _decode_rows(middle, rounds)
-        rows += _shot_speed_rows(middle, rounds)
-    return rows + _sampling_rows(codec.removeprefix("lib"), short, long, rounds)
+        yield from _decode_rows(middle, rounds)
+        minute = repeat_clip(short, folder / "minute.mp4", _MINUTE, sound=False)
+        yield from _shot_speed_rows(minute, rounds)
+    yield from _sampling_rows(codec.removeprefix("lib"), short, long, rounds)
 
 
-def _decode_rows(path: Path, rounds: int) -> list[BenchRow]:
-    return [
-        _row(
-            "decode every frame",
-            path,
-            {
-                "naive": partial(ways.naive_decode, path),
-                "ours": partial(ways.engine_decode, path),
-            },
-            1.05,
-            rounds,
-        ),
-        _row(
-            "every frame as RGB",
-            path,
-            {"naive": partial(ways.naive_rgb, path), "ours": partial(ways.engine_rgb, path)},
-            1.35,
-            rounds,
-        ),
-    ]
+def _decode_rows(path: Path, rounds: int) -> Iterator[BenchRow]:
+    yield _row(
+        "decode every frame",
+        path,
+        {
+            "naive": partial(ways.naive_decode, path),
+            "ours": partial(ways.engine_decode, path),
+        },
+        1.05,
+        rounds,
+    )
+    yield _row(
+        "every frame as RGB",
+        path,
+        {"naive": partial(ways.naive_rgb, path), "ours": partial(ways.engine_rgb, path)},
+        1.35,
+        rounds,
+    )
 
 
-def _sampling_rows(codec: str, short: Path, long: Path, rounds: int) -> list[BenchRow]:
-    rows = []
+def _sampling_rows(codec: str, short: Path, long: Path, rounds: int) -> Iterator[BenchRow]:
     for step_s, must, path in ((1.0, 0.65, short), (10.0, 0.25, long), (30.0, 0.12, long)):
         found = ways.indexed_samples(path, step_s)
         linear = ways.linear_samples(path, set(found))
         exact = set(found) == set(linear) and all(
             np.array_equal(found[p], linear[p]) for p in found
         )
-        rows.append(
-            _row(
-                f"one sample each {step_s:g} s at {ways.SMALL}, {codec}",
-                path,
-                {
-                    "naive": partial(ways.naive_samples, path, step_s),
-                    "ours": partial(ways.indexed_samples, path, step_s),
-                },
-                must,
-                min(_LONG_ROUNDS, rounds) if path is long else rounds,
-                samples=len(found),
-                exact=exact,
-            )
+        yield _row(
+            f"one sample each {step_s:g} s at {ways.SMALL}, {codec}",
+            path,
+            {
+                "naive": partial(ways.naive_samples, path, step_s),
+                "ours": partial(ways.indexed_samples, path, step_s),
+            },
+            must,
+            min(_LONG_ROUNDS, rounds) if path is long else rounds,
+            samples=len(found),
+            exact=exact,
         )
-    return rows
 
 
 def _one_pass(path: Path, folder: Path) -> None:
@@ -176,30 +174,28 @@ def _two_passes(path: Path) -> None:
     ways.naive_samples(path, 1.0)
 
 
-def _shot_speed_rows(path: Path, rounds: int) -> list[BenchRow]:
+def _shot_speed_rows(path: Path, rounds: int) -> Iterator[BenchRow]:
     # One decoder thread each, as where every core has a worker of its own: with more, the work
     # beside the decoding competes with the decoder's threads and the ratio means little.
-    return [
-        _row(
-            "shots and samples in one pass",
-            path,
-            {
-                "naive_two_passes": partial(_two_passes, path),
-                "ours": partial(_one_pass, path, path.parent),
-            },
-            1.25,
-            max(rounds, _CLOSE_ROUNDS),
-            threads=1,
-        ),
-        _row(
-            "shot detection alone",
-            path,
-            {
-                "pyscenedetect_content": partial(ways.scenedetect_starts, path, "content"),
-                "ours": partial(ways.engine_signals, path),
-            },
-            1.20,
-            max(rounds, _CLOSE_ROUNDS),
-            threads=1,
-        ),
-    ]
+    yield _row(
+        "shots and samples in one pass",
+        path,
+        {
+            "naive_two_passes": partial(_two_passes, path),
+            "ours": partial(_one_pass, path, path.parent),
+        },
+        1.25,
+        max(rounds, _CLOSE_ROUNDS),
+        threads=1,
+    )
+    yield _row(
+        "shot detection alone",
+        path,
+        {
+            "pyscenedetect_content": partial(ways.scenedetect_starts, path, "content"),
+            "ours": partial(ways.engine_signals, path),
+        },
+        1.20,
+        max(rounds, _CLOSE_ROUNDS),
+        threads=1,
+    )

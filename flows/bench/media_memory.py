@@ -7,6 +7,7 @@ the parent's imports stand where they are used.
 import multiprocessing
 import tempfile
 import time
+from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
@@ -46,7 +47,7 @@ def _watch(process: BaseProcess) -> list[float]:
     return seen
 
 
-def memory_rows(folder: Path) -> list[BenchRow]:
+def memory_rows(folder: Path) -> Iterator[BenchRow]:
     """Decode two hours (small pictures, ten a second, with sound) and watch the worker.
 
     Matroska is read as it comes; an MP4 demuxer holds the whole sample table, here for 380,000
@@ -55,12 +56,10 @@ def memory_rows(folder: Path) -> list[BenchRow]:
     from flows.bench.media_clips import repeat_clip, write_clip
 
     clip = write_clip(folder / "minute.mp4", "libx264", (128, 72), _CLIP_S, rate=10)
-    rows = []
     for suffix in ("mkv", "mp4"):
         path = repeat_clip(clip, folder / f"hours.{suffix}", HOURS_S // _CLIP_S)
-        rows.append(memory_row(path, folder))
+        yield memory_row(path, folder)
         path.unlink()
-    return rows
 
 
 def memory_row(path: Path, folder: Path) -> BenchRow:

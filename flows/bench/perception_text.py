@@ -5,7 +5,7 @@ Both on one made video, encoded and decoded again, whose lines, times and letter
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -69,6 +69,8 @@ _TEXTS = (
 _NAIVE_STEP = 4
 """The naive way is measured on every fourth sample and counted for all: it costs the same each."""
 _LETTER_SIZES = (18, 24, 32, 44)
+_EACH = 6
+_SHORT_S = 0.6
 
 
 @dataclass(frozen=True)
@@ -83,20 +85,18 @@ class _Written:
     size: int
     font: int
     """0 is Pillow's own font, the others are OpenCV's."""
+    fade_s: float = 0.0
+    """It comes and goes in so many seconds."""
+    rise_px_s: float = 0.0
+    """It moves up so fast."""
 
 
-def text_rows(folder: Path) -> list[BenchRow]:
+def text_rows(_cache_dir: Path, folder: Path) -> list[BenchRow]:
     """The speed row and the made-lines row, from one made video."""
     lines = _script()
-    samples = _sampled(folder, lines)
+    samples = _sampled(folder / "lines", lines)
     params = ReadTextParams(threads=_THREADS)
-    reader = PaddleTextReader(
-        backend=params.backend,
-        threads=params.threads,
-        device=params.device,
-        min_side=params.min_side,
-        max_side=params.max_side,
-    )
+    reader = _reader(params)
     naive = _naive_reader()
     first = samples.read(samples.samples[0].name)
     reader.read(first)
@@ -118,7 +118,31 @@ def text_rows(folder: Path) -> list[BenchRow]:
         "engine_lines": len(document.texts),
         "padding_waste": round(reader.padding_waste, 3),
     }
-    return [_speed_row(naive_s / chosen_s, figures), _lines_row(document, lines)]
+    return [
+        _speed_row(naive_s / chosen_s, figures),
+        _lines_row("made lines of text: each once, in its time", document, lines),
+    ]
+
+
+def hard_text_rows(_cache_dir: Path, folder: Path) -> list[BenchRow]:
+    """Lines of half a second, subtitles without a pause between them, fading and rolling lines."""
+    lines = _hard_script()
+    samples = _sampled(folder / "hard-lines", lines)
+    params = ReadTextParams(threads=_THREADS)
+    document = read_text(
+        samples, *samples.time_base, params, end_pts=samples.end_pts, reader=_reader(params)
+    )
+    return [_lines_row("made lines: short, back to back, fading, rolling", document, lines)]
+
+
+def _reader(params: ReadTextParams) -> PaddleTextReader:
+    return PaddleTextReader(
+        backend=params.backend,
+        threads=params.threads,
+        device=params.device,
+        min_side=params.min_side,
+        max_side=params.max_side,
+    )
 
 
 def _speed_row(ratio: float, figures: dict[str, float | int]) -> BenchRow:
@@ -130,7 +154,7 @@ def _speed_row(ratio: float, figures: dict[str, float | int]) -> BenchRow:
     )
 
 
-def _lines_row(document: TextDocument, lines: Sequence[_Written]) -> BenchRow:
+def _lines_row(name: str, document: TextDocument, lines: Sequence[_Written]) -> BenchRow:
     pairs = [(line, _nearest(line, document.texts)) for line in lines]
     timed = [
         found is not None
@@ -147,7 +171,7 @@ def _lines_row(document: TextDocument, lines: Sequence[_Written]) -> BenchRow:
     share = sum(timed) / len(lines)
     missed = [line.text for line, right in zip(lines, timed, strict=True) if not right]
     return BenchRow(
-        name="made lines of text: each once, in its time",
+        name=name,
         figures={
             "lines": len(lines),
             "share_found_in_time": round(share, 4),
@@ -166,9 +190,13 @@ def _nearest(line: _Written, found: Sequence[TextLine]) -> TextLine | None:
         for f in found
         if f.span.start_s < line.end_s
         and f.span.end_s > line.start_s
-        and abs((f.box.y + f.box.h / 2) * _SIZE[1] - (line.top + line.size / 2)) < line.size
+        and (line.rise_px_s or abs(_middle(f) - (line.top + line.size / 2)) < line.size)
     ]
     return min(near, key=lambda f: _errors(line.text, f.text), default=None)
+
+
+def _middle(line: TextLine) -> float:
+    return (line.box.y + line.box.h / 2) * _SIZE[1]
 
 
 def _letters(text: str) -> list[str]:
@@ -194,6 +222,31 @@ def _script() -> list[_Written]:
     return lines
 
 
+def _hard_script() -> list[_Written]:
+    """Each kind by itself, six lines of each, one kind after the other."""
+    rng = np.random.default_rng(32)
+    texts = iter(_TEXTS)
+    lines: list[_Written] = []
+
+    def add(text: str, start_s: float, end_s: float, top: int, **more: float) -> None:
+        size, font = int(rng.choice(_LETTER_SIZES)), int(rng.integers(5))
+        start, end = (round(t * _FPS) / _FPS for t in (start_s, end_s))
+        lines.append(_Written(text, start, end, 40, top, size, font, **more))
+
+    for number in range(_EACH):
+        at = 0.4 + 0.8 * number + float(rng.uniform(0, 0.2))
+        add(next(texts), at, at + _SHORT_S, 40 + 110 * (number % 3))
+    for number in range(_EACH):
+        add(next(texts), 6 + 1.5 * number, 6 + 1.5 * (number + 1), 340)
+    for number in range(_EACH):
+        at = 15.2 + 1.4 * (number // 2)
+        add(next(texts), at, at + 1.3, 60 + 130 * (number % 2), fade_s=0.3)
+    for number in range(_EACH):
+        at = 19.5 + 0.7 * number
+        add(next(texts), at, min(at + 3.6, _SECONDS), 370, rise_px_s=95.0)
+    return lines
+
+
 class _Samples:
     """Samples of the decoded video, for the text engine."""
 
@@ -209,6 +262,7 @@ class _Samples:
 
 
 def _sampled(folder: Path, lines: Sequence[_Written]) -> _Samples:
+    folder.mkdir()
     path = folder / "lines.mp4"
     with av.open(str(path), "w") as container:
         options = {"preset": "veryfast", "crf": "20"}
@@ -218,7 +272,7 @@ def _sampled(folder: Path, lines: Sequence[_Written]) -> _Samples:
         for picture in _frames(lines):
             container.mux(video.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
         container.mux(video.encode(None))
-    work = folder / "lines"
+    work = folder / "samples"
     work.mkdir()
     return _Samples(work, path)
 
@@ -234,8 +288,20 @@ def _frames(lines: Sequence[_Written]) -> Iterator[Picture]:
         picture = np.ascontiguousarray(scenery[:, 2 * index : 2 * index + width])
         for line in lines:
             if line.start_s <= now < line.end_s:
-                picture = _write(picture, line)
+                picture = _shown(picture, line, now)
         yield picture
+
+
+def _shown(picture: Picture, line: _Written, now: float) -> Picture:
+    top = line.top - round(line.rise_px_s * (now - line.start_s))
+    written = _write(picture.copy(), replace(line, top=top))
+    if not line.fade_s:
+        return written
+    # Never quite away: the line is there from its first frame to its last.
+    near = min(now - line.start_s, line.end_s - 1 / _FPS - now) + 1 / _FPS
+    part = min(1.0, near / line.fade_s)
+    mixed: Picture = cv2.addWeighted(written, part, picture, 1 - part, 0)
+    return mixed
 
 
 def _write(picture: Picture, line: _Written) -> Picture:

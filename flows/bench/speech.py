@@ -7,7 +7,7 @@ call it: no voice detector, no checks, numbers written as the model likes.
 import csv
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ import numpy as np
 
 from engines.contracts.media import SampleParams
 from engines.contracts.speech import ListenParams
+from engines.errors import EngineError
 from engines.media.probe import probe
 from engines.media.sample import decode
 from engines.speech.audio import SAMPLE_RATE_HZ, Pcm, to_float
@@ -26,7 +27,10 @@ from engines.speech.whisper import MAX_WINDOW_S
 from flows.bench import BenchReport, BenchRow
 
 MAX_WORD_ERROR_RATE = 0.12
+MAX_LATE_S = 0.1
 _TRANSCRIPT = re.compile(r'transcript\b[^"]*="([^"]*)"')
+_QUIET = re.compile(r"no speech|room noise|ambient audio|NOISE|transcript (must be )?empty")
+_LATE = re.compile(r'"([^"]*)" heard from about ([0-9.]+) s')
 _NOT_A_WORD = re.compile(r"[^a-z' ]")
 _SECONDS_PER_MINUTE = 60
 
@@ -49,14 +53,23 @@ def run(corpus: Path, params: ListenParams | None = None) -> BenchReport:
 
     Args:
         corpus: directory with ``manifest.csv`` (columns ``file`` and ``ground_truth``); rows
-            whose ground truth has transcript="..." and whose file is there are measured.
+            whose ground truth has transcript="..." and whose file is there are measured, so are
+            those that say that nothing is said, or from when.
         params: the engine's parameters; None for the defaults.
     """
     params = params or ListenParams()
-    heard = [_measure(corpus / name, text, params) for name, text in _transcripts(corpus)]
+    truths = list(_truths(corpus))
+    heard = [_measure(corpus / name, m[1], params) for name, m in _matching(truths, _TRANSCRIPT)]
     rows = [_file_row(item) for item in heard]
     if heard:
         rows.append(_overall(heard))
+    rows += [
+        _late_row(corpus / name, m[1], float(m[2]), params) for name, m in _matching(truths, _LATE)
+    ]
+    for name, _ in _matching(truths, _QUIET):
+        sound = _sound_of(corpus / name)
+        pcm = None if sound is None else sound[0]
+        rows.append(_quiet_row(name, pcm, params))
     rows.extend(_quiet_row(name, pcm, params) for name, pcm in _sounds_without_speech())
     return BenchReport(rows=tuple(rows))
 
@@ -76,16 +89,29 @@ def word_errors(wanted: list[str], got: list[str]) -> int:
     return row[-1]
 
 
-def _transcripts(corpus: Path) -> Iterator[tuple[str, str]]:
+def _truths(corpus: Path) -> Iterator[tuple[str, str]]:
+    """File and ground truth of each row whose file is there."""
     with (corpus / "manifest.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            match = _TRANSCRIPT.search(row["ground_truth"])
-            if match and (corpus / row["file"]).is_file():
-                yield row["file"], match[1]
+            if (corpus / row["file"]).is_file():
+                yield row["file"], row["ground_truth"]
+
+
+def _matching(
+    truths: Iterable[tuple[str, str]], pattern: re.Pattern[str]
+) -> Iterator[tuple[str, re.Match[str]]]:
+    for name, truth in truths:
+        found = pattern.search(truth)
+        if found is not None:
+            yield name, found
 
 
 def _measure(path: Path, transcript: str, params: ListenParams) -> _Heard:
-    audio, start_pts, gaps = _sound_of(path)
+    sound = _sound_of(path)
+    if sound is None:
+        msg = f"{path.name} has a transcript and no sound"
+        raise EngineError(msg)
+    audio, start_pts, gaps = sound
     load_recogniser(params)
     started = time.process_time()
     document = listen(audio, start_pts, gaps, params)
@@ -106,9 +132,12 @@ def _measure(path: Path, transcript: str, params: ListenParams) -> _Heard:
     )
 
 
-def _sound_of(path: Path) -> tuple[Pcm, int, tuple[tuple[float, float], ...]]:
+def _sound_of(path: Path) -> tuple[Pcm, int, tuple[tuple[float, float], ...]] | None:
+    """Sound, its start in 1/16000 s and its gaps; None where the file has none."""
     with TemporaryDirectory() as folder:
         document = decode(path, probe(path), SampleParams(), Path(folder))
+        if document.audio is None:
+            return None
         audio: Pcm = np.load(Path(folder) / "audio.npy")
     return audio, document.audio_start_pts, document.audio_gaps
 
@@ -175,12 +204,28 @@ def _sounds_without_speech() -> Iterator[tuple[str, Pcm]]:
         yield name, np.clip(signal * 32767, -32768, 32767).astype(np.int16)[None]
 
 
-def _quiet_row(name: str, pcm: Pcm, params: ListenParams) -> BenchRow:
-    document = listen(pcm, 0, (), params)
-    got = sum(len(utterance.words) for utterance in document.utterances)
+def _quiet_row(name: str, pcm: Pcm | None, params: ListenParams) -> BenchRow:
+    got = plain = 0
+    if pcm is not None:
+        document = listen(pcm, 0, (), params)
+        got = sum(len(utterance.words) for utterance in document.utterances)
+        plain = len(_plain(mono_mix(pcm), params).split())
     return BenchRow(
         name=f"nothing said: {name}",
-        figures={"words": got, "baseline_words": len(_plain(pcm[0], params).split())},
+        figures={"words": got, "baseline_words": plain},
         must="words = 0",
         holds=got == 0,
+    )
+
+
+def _late_row(path: Path, words: str, start_s: float, params: ListenParams) -> BenchRow:
+    sound = _sound_of(path)
+    utterances = () if sound is None else listen(*sound, params).utterances
+    first = min((u.span.start_s for u in utterances), default=None)
+    errors = word_errors(spoken_words(words), spoken_words(" ".join(u.text for u in utterances)))
+    return BenchRow(
+        name=f"late sound: {path.name}",
+        figures={"sound_from_s": start_s, "first_word_s": first, "word_errors": errors},
+        must=f"first word within {MAX_LATE_S:g} s",
+        holds=first is not None and abs(first - start_s) <= MAX_LATE_S,
     )

@@ -2,19 +2,17 @@
 
 import time
 from typing import Any
-from uuid import UUID
 
 from engines.errors import EngineError, ReelgraphError, UsageError
 from flows.chain_graph import tree_lines
 from flows.commands.output import dump, say, tell
-from flows.prefect_api import PrefectApi
+from flows.prefect_api import MINE_CORPUS, PrefectApi
 from tasks.objects.keys import parse_s3_uri
 from tasks.resources import get_resources
 from tasks.store import runs
 from tasks.store.corpora import CorpusName
 from tasks.store.graphs import causal_graph
 
-MINE_CORPUS = "mine-corpus/mine-corpus"
 POLL_S = 1.0
 
 
@@ -37,7 +35,7 @@ def mine(source: str | None, *, as_json: bool) -> None:
         tell(f"mining {corpus.bucket}/{corpus.prefix} in flow run {flow_run_id}")
         while not (state := api.state(flow_run_id)).is_final:
             time.sleep(POLL_S)
-    progress = _progress(flow_run_id)
+    progress = runs.known_progress(world.db, flow_run_id)
     if progress is None or progress.status != "done":
         raise _error(progress, state.message)
     graph = causal_graph(world.db, progress.video_id)
@@ -53,13 +51,6 @@ def _corpus(source: str | None) -> CorpusName:
         return CorpusName()
     ref = parse_s3_uri(source)
     return CorpusName(bucket=ref.bucket, prefix=ref.key)
-
-
-def _progress(flow_run_id: UUID) -> runs.RunProgress | None:
-    try:
-        return runs.run_progress(get_resources().db, flow_run_id)
-    except UsageError:
-        return None
 
 
 def _error(progress: runs.RunProgress | None, message: str | None) -> ReelgraphError:

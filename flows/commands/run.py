@@ -136,7 +136,7 @@ def _wait(world: Resources, api: PrefectApi, flow_run_id: UUID, outcome: Outcome
     progress: runs.RunProgress | None = None
     shown: set[tuple[UUID, str]] = set()
     for state in _states(api, flow_run_id):
-        progress = _progress(world, flow_run_id)
+        progress = runs.known_progress(world.db, flow_run_id)
         if progress is not None:
             _tell_progress(progress, shown)
             if progress.status in FINAL:
@@ -159,13 +159,6 @@ def _states(api: PrefectApi, flow_run_id: UUID) -> Iterator[FlowRunState | None]
             state, asked = api.state(flow_run_id), time.monotonic()
         yield state
         time.sleep(POLL_S)
-
-
-def _progress(world: Resources, flow_run_id: UUID) -> runs.RunProgress | None:
-    try:
-        return runs.run_progress(world.db, flow_run_id)
-    except UsageError:
-        return None
 
 
 def _tell_progress(progress: runs.RunProgress, shown: set[tuple[UUID, str]]) -> None:

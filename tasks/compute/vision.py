@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from engines.contracts.media import Sample, SampleDocument
+from engines.contracts.media import Sample, SampleDocument, ShotsDocument
 from engines.contracts.vision import EmbedDocument, EmbedParams, ReadTextParams, TextDocument
 from engines.media.samples import SampleArchive
 from engines.vision.embed import embed as embed_pictures
@@ -16,8 +16,9 @@ EMBEDDINGS = "embeddings.npy"
 
 
 def embed(call: StageCall[EmbedParams]) -> EmbedDocument:
-    """Labels with spans, and one vector per sampled picture as a blob."""
+    """Labels with spans, and vectors of sampled pictures as a blob."""
     sampled = call.document("sample", SampleDocument)
+    shots = call.optional("shots", ShotsDocument)
     params = call.params.model_copy(update={"threads": call.threads})
     with SampleArchive(call.inputs["samples.zip"]) as archive:
         document, vectors = embed_pictures(
@@ -27,6 +28,7 @@ def embed(call: StageCall[EmbedParams]) -> EmbedDocument:
             params,
             call.cache_dir,
             end_pts=_end_pts(call),
+            keyframes=None if shots is None else {k.sample_name for k in shots.keyframes},
         )
     np.save(call.work_dir / EMBEDDINGS, vectors)
     return document

@@ -7,6 +7,7 @@ they are. Its bucket has a name that no bucket can have, which keeps it out of `
 from collections.abc import Sequence
 from uuid import UUID
 
+from pydantic import JsonValue
 from sqlalchemy import Engine, text
 
 from engines.contracts.base import Contract
@@ -15,6 +16,8 @@ from tasks.store.session import transaction
 CORPUS_BUCKET = "corpus:"
 """What the bucket of a corpus begins with; S3 allows no colon in a bucket's name."""
 EVERY_BUCKET = "*"
+STAGE = "mine_corpus"
+"""The stage that a corpus is published under."""
 
 
 class CorpusName(Contract):
@@ -32,6 +35,18 @@ class CorpusName(Contract):
     def asset_key(self) -> str:
         """Key of its asset."""
         return f"{self.prefix}*"
+
+
+class MinedCorpus(Contract):
+    """A corpus with published edges."""
+
+    name: CorpusName
+    video_id: UUID
+    """Of its asset."""
+    params: dict[str, JsonValue]
+    """Of the miner, when what is published was mined."""
+    latest_run_id: UUID
+    """The run over it that began last, whatever became of it."""
 
 
 class Timeline(Contract):
@@ -77,6 +92,39 @@ def timelines(engine: Engine, corpus: CorpusName) -> list[Timeline]:
             statement, {"bucket": corpus.bucket, "prefix": corpus.prefix}
         ).all()
     return [Timeline(**row._mapping) for row in rows]
+
+
+def holding(engine: Engine, bucket: str, key: str) -> list[MinedCorpus]:
+    """The corpora that were mined before and that an object belongs to by its name."""
+    statement = text(
+        """
+        select v.video_id, v.bucket as asset_bucket, v.key as asset_key,
+            s.recipe -> 'params' as params,
+            (select r.run_id from core.runs r where r.video_id = v.video_id
+                order by r.started_at desc limit 1) as latest_run_id
+        from core.publications p
+        join core.stage_results s using (cache_key)
+        join core.videos v using (video_id)
+        where p.stage = :stage
+            and v.bucket in (:every, :own)
+            and starts_with(:key, left(v.key, -1))
+        order by v.video_id
+        """
+    )
+    names = {"every": CORPUS_BUCKET + EVERY_BUCKET, "own": CORPUS_BUCKET + bucket}
+    with transaction(engine) as connection:
+        rows = connection.execute(statement, names | {"key": key, "stage": STAGE}).all()
+    return [
+        MinedCorpus(
+            name=CorpusName(
+                bucket=row.asset_bucket.removeprefix(CORPUS_BUCKET), prefix=row.asset_key[:-1]
+            ),
+            video_id=row.video_id,
+            params=row.params,
+            latest_run_id=row.latest_run_id,
+        )
+        for row in rows
+    ]
 
 
 def known_blobs(engine: Engine, cache_keys: Sequence[str], name: str) -> dict[str, str]:

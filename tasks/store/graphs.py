@@ -87,13 +87,7 @@ _NODES = text(
             select count(*) from reel.events o where o.video_id = s.video_id and o.type = s.type
         ) as events,
         s.start_s as at_s,
-        (
-            select k.image_uri
-            from reel.keyframes k
-            where k.video_id = s.video_id and k.image_uri is not null
-            order by abs(k.start_s - s.start_s), k.ordinal
-            limit 1
-        ) as image_uri
+        reel.picture_near(s.video_id, s.start_s) as image_uri
     from shown s
     order by s.type
     """

@@ -277,6 +277,14 @@ def run_progress(engine: Engine, run_id: UUID) -> RunProgress:
     )
 
 
+def known_progress(engine: Engine, run_id: UUID) -> RunProgress | None:
+    """The same, or None where there is no such run: its process has not begun, or never did."""
+    try:
+        return run_progress(engine, run_id)
+    except UsageError:
+        return None
+
+
 def _pick(model: type[Contract], row: Row[tuple[object, ...]]) -> dict[str, object]:
     """The columns of ``row`` that ``model`` has."""
     mapping = row._mapping

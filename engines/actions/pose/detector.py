@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from scipy.special import expit
 
-from engines.actions.pose.geometry import BodySquare, Floats, Picture, overlap
+from engines.actions.pose.geometry import BodySquare, Floats, Picture, cells, is_other, overlap
 from engines.actions.pose.networks import DETECTOR_SIZE, NUM_ANCHORS
 from engines.runtime.batching import BatchRunner
 from engines.runtime.session import Session
@@ -22,6 +22,7 @@ _CELLS = ((28, 2), (14, 2), (7, 6))
 _CANDIDATE_SCORE = 0.2
 _SAME_OVERLAP = 0.3
 _COORDINATES = 12
+_VIEW_CELLS = (56, 56)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +37,16 @@ class Detection:
 
 
 @dataclass(frozen=True)
-class _View:
+class View:
     """A square part of a picture as the network is shown it."""
 
     x: float
     y: float
     size: float
+
+    def holds(self, x: float, y: float) -> bool:
+        """Whether a point of the picture lies in it."""
+        return 0 <= x - self.x <= self.size and 0 <= y - self.y <= self.size
 
     def show(self, picture: Picture) -> Picture:
         """uint8 [224, 224, 3]; what lies outside of the picture is grey: the network's zero."""
@@ -60,6 +65,18 @@ class _View:
         return shown
 
 
+@dataclass(frozen=True, eq=False)
+class _Remembered:
+    """What the network last saw in a view, and what it found."""
+
+    cells: Floats
+    found: tuple[Floats, Floats]
+    """Scores [n] and points [n, 6, 2] of its candidates."""
+
+    def looks_other(self, shown: Picture) -> bool:
+        return is_other(self.cells, cells(shown, _VIEW_CELLS))
+
+
 class PersonDetector:
     """See the module."""
 
@@ -74,30 +91,43 @@ class PersonDetector:
         self._runner = BatchRunner(session, batch_size)
         self._min_score = min_score
         self._anchors = anchors()
+        self._memory: dict[View, _Remembered] = {}
 
-    def detect(self, picture: Picture, *, closer: bool = False) -> list[Detection]:
-        """People in a picture, surest first.
+    def detect(self, picture: Picture, views: Sequence[View]) -> list[Detection]:
+        """People in some views of a picture, surest first.
+
+        A view that shows what it showed when the network last saw it is not shown again.
 
         Args:
             picture: uint8 [h, w, 3] RGB.
-            closer: look at overlapping parts of the picture as well, for people too small to be
-                seen in the whole, and because the network tends to see one of several.
+            views: one and more of ``whole`` and ``tiles``.
         """
-        height, width = picture.shape[:2]
-        views = [_whole(width, height), *(_tiles(width, height) if closer else ())]
+        self._look(picture, [view for view in views if self._is_news(view, picture)])
+        found = [self._memory[view].found for view in views]
+        scores = np.concatenate([s for s, _ in found])
+        return self._blend(scores, np.concatenate([p for _, p in found]))
+
+    def _is_news(self, view: View, picture: Picture) -> bool:
+        """Whether a view shows something else than when the network last saw it."""
+        return view not in self._memory or self._memory[view].looks_other(view.show(picture))
+
+    def _look(self, picture: Picture, views: Sequence[View]) -> None:
+        """Show views to the network, and keep what it says."""
+        if not views:
+            return
         rows = np.stack([view.show(picture) for view in views])
         outputs = self._runner.run({"picture": rows})
-        found = []
-        for view, raw, logits in zip(views, outputs["boxes"], outputs["scores"], strict=True):
+        for view, shown, raw, logits in zip(
+            views, rows, outputs["boxes"], outputs["scores"], strict=True
+        ):
             scores = expit(logits[:, 0].astype(np.float32))
             keep = scores >= _CANDIDATE_SCORE
             points = (raw[keep] / DETECTOR_SIZE).reshape(-1, _COORDINATES // 2, 2)
             points[:, [0, 2, 3, 4, 5]] += self._anchors[keep][:, None]
             points *= view.size
             points[:, [0, 2, 3, 4, 5]] += np.array([view.x, view.y], np.float32)
-            found.append((scores[keep], points.astype(np.float32)))
-        scores = np.concatenate([s for s, _ in found])
-        return self._blend(scores, np.concatenate([p for _, p in found]))
+            found = (scores[keep], points.astype(np.float32))
+            self._memory[view] = _Remembered(cells(shown, _VIEW_CELLS), found)
 
     def _blend(self, scores: Floats, points: Floats) -> list[Detection]:
         """Weighted suppression: candidates that overlap the best one are averaged with it.
@@ -130,8 +160,8 @@ class PersonDetector:
 def anchors() -> Floats:
     """float32 [2254, 2]: middle of every anchor, 0-1; all of them are as large as the picture."""
     rows = []
-    for cells, per_cell in _CELLS:
-        middle = (np.arange(cells, dtype=np.float32) + 0.5) / cells
+    for side, per_cell in _CELLS:
+        middle = (np.arange(side, dtype=np.float32) + 0.5) / side
         y, x = np.meshgrid(middle, middle, indexing="ij")
         grid = np.stack([x, y], axis=-1).reshape(-1, 2)
         rows.append(np.repeat(grid, per_cell, axis=0))
@@ -140,17 +170,21 @@ def anchors() -> Floats:
     return found
 
 
-def _whole(width: int, height: int) -> _View:
-    """The picture in the middle of a square."""
+def whole(width: int, height: int) -> View:
+    """The view with the picture in the middle."""
     size = max(width, height)
-    return _View((width - size) / 2, (height - size) / 2, size)
+    return View((width - size) / 2, (height - size) / 2, size)
 
 
-def _tiles(width: int, height: int) -> Sequence[_View]:
-    """Squares that cover the picture with some overlap, nearly half as large as its longer side."""
+def tiles(width: int, height: int) -> Sequence[View]:
+    """Views that cover the picture with some overlap, 0.6 of its longer side.
+
+    For people too small to be seen in the whole, and because the network tends to see one of
+    several.
+    """
     size = max(1.0, max(width, height) * 0.6)
     columns, rows = (_starts(length, size) for length in (width, height))
-    return [_View(x, y, size) for y in rows for x in columns]
+    return [View(x, y, size) for y in rows for x in columns]
 
 
 def _starts(length: float, size: float) -> list[float]:

@@ -13,6 +13,9 @@ Floats = npt.NDArray[np.float32]
 MARGIN = 1.25
 """The square is this much larger than the circle round the body, as in the network's training."""
 
+SAME_LEVELS = 4.0
+"""Grey levels of 255 by which a cell may differ in pictures that count as the same."""
+
 
 @dataclass(frozen=True)
 class BodySquare:
@@ -95,3 +98,21 @@ def overlap(first: Floats, second: Floats) -> Floats:
     areas = [np.prod(np.clip(b[:, 2:] - b[:, :2], 0, None), axis=-1) for b in (first, second)]
     union = areas[0][:, None] + areas[1][None, :] - shared
     return np.asarray(shared / np.maximum(union, np.finfo(np.float32).tiny), np.float32)
+
+
+def cells(picture: Picture, size: tuple[int, int]) -> Floats:
+    """Grey levels of a grid of cells: float32 [rows, columns].
+
+    Args:
+        picture: uint8 [h, w, 3] RGB.
+        size: columns and rows.
+    """
+    small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(small.astype(np.float32).mean(axis=2))
+
+
+def is_other(before: Floats, now: Floats) -> bool:
+    """Whether two grids differ by more than noise and compression make them, or show nothing."""
+    if before.shape != now.shape or not before.size:
+        return True
+    return float(np.abs(before - now).max()) > SAME_LEVELS

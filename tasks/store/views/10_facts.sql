@@ -64,6 +64,19 @@ select
     start_s, end_s, start_pts, end_pts, time_base_num, time_base_den, flags, ordinal
 from core.keyframes;
 
+-- Address of the keyframe nearest to a moment; null where the video has none.
+create or replace function reel.picture_near(video uuid, at_s double precision)
+returns text
+language sql
+stable
+as $$
+    select k.image_uri
+    from reel.keyframes k
+    where k.video_id = video and k.image_uri is not null
+    order by abs(k.start_s - at_s), k.ordinal
+    limit 1
+$$;
+
 create or replace view reel.labels as
 select
     fact_id, video_id, stage_run_id,

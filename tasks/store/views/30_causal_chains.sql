@@ -169,8 +169,8 @@ left join lateral (
         array_agg(o.event order by o.rank) as evidence,
         array_agg(e.video_id order by o.rank) as evidence_videos,
         array_agg(e.start_s order by o.rank) as at_s,
-        array_agg(near.image_uri order by o.rank) filter (
-            where near.image_uri is not null) as pictures,
+        array_agg(near.picture order by o.rank) filter (
+            where near.picture is not null) as pictures,
         array_agg(said.text order by o.rank) filter (where said.text is not null) as words
     from (
         select t.event_id as event, 0::bigint as rank
@@ -181,13 +181,7 @@ left join lateral (
         where t.event_id is null and x.edge_id = t.fact_id and x.rank <= 3
     ) o
     join core.events e on e.fact_id = o.event
-    left join lateral (
-        select k.image_uri
-        from core.keyframes k
-        where k.video_id = e.video_id and k.image_uri is not null
-        order by abs(k.start_s - e.start_s), k.ordinal
-        limit 1
-    ) near on true
+    cross join lateral reel.picture_near(e.video_id, e.start_s) as near (picture)
     left join lateral (
         select string_agg(u.text, ' ' order by u.start_s) as text
         from core.utterances u

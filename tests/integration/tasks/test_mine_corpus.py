@@ -5,9 +5,11 @@ import gc
 import hashlib
 import re
 import warnings
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -18,6 +20,8 @@ from engines.contracts.media import Keyframe, Shot, ShotsDocument
 from engines.contracts.speech import ListenDocument, Utterance
 from engines.contracts.time import TimeSpan
 from engines.errors import ObjectSupersededError, UsageError
+from flows.deployments import register
+from flows.mine_again import mine_again
 from tasks.mine_corpus import (
     Mined,
     Parts,
@@ -27,7 +31,8 @@ from tasks.mine_corpus import (
     publish_corpus,
 )
 from tasks.resources import Resources
-from tasks.store import graphs, lineage, results, runs
+from tasks.settings import Settings
+from tasks.store import corpora, graphs, lineage, results, runs
 from tasks.store.corpora import CorpusName
 from tasks.store.publish import PublishRequest, publish
 from tasks.store.rows import Source
@@ -159,6 +164,14 @@ def test_a_corpus_is_mined_published_and_grows(world: Resources, tmp_path: Path)
         db, "select fact_id, stage_run_id from reel.causal_edges order by fact_id"
     )
     put_video(world, tmp_path, 7)
+    [held] = corpora.holding(db, "videos", "shop/07.mp4")
+    assert (held.name, MinerParams.model_validate(held.params)) == (SHOP, PARAMS)
+    assert held.latest_run_id == value(
+        db, "select run_id from reel.runs where video_id = :id order by started_at desc limit 1",
+        id=held.video_id,
+    )  # fmt: skip
+    assert corpora.holding(db, "videos", "elsewhere/90.mp4") == []
+    assert corpora.holding(db, "other", "shop/07.mp4") == []
     parts, mined = mine()
     assert (parts.computed, mined.num_videos, mined.status) == (1, 7, "published")
     assert value(db, "select count(*) from reel.stage_runs where stage = 'part'") == 7
@@ -273,3 +286,58 @@ def test_the_flow_shows_its_graph_in_prefect(world: Resources, tmp_path: Path) -
     assert "sound:bell" in text
     assert "sound:bell" in svg
     assert svg.count("data:image/jpeg;base64,") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+def test_a_new_video_has_its_corpus_mined_again_once(
+    world: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scheduled on a real Prefect server; several videos share a run that has not begun."""
+    from prefect.settings import PREFECT_API_URL
+    from prefect.testing.utilities import prefect_test_harness
+
+    for number in range(2):
+        put_video(world, tmp_path, number)
+    mine()
+    with prefect_test_harness(server_startup_timeout=120):
+        url = str(PREFECT_API_URL.value())
+        monkeypatch.setenv("PREFECT_API_URL", url)
+        asked = Resources(Settings(mine_after_s=3600.0))
+        with httpx.Client(base_url=url) as client:
+            for pool in ("cpu", "gpu", "llm"):
+                client.post("/work_pools/", json={"name": pool, "type": "process"})
+            register(url)
+            deployment = client.get("/deployments/name/mine-corpus/mine-corpus").json()
+            assert deployment["global_concurrency_limit"]["limit"] == 1
+            [first] = mine_again(asked, "videos", "shop/02.mp4")
+            assert mine_again(asked, "videos", "shop/03.mp4") == [first]
+            assert mine_again(asked, "videos", "elsewhere/02.mp4") == []
+            assert mine_again(Resources(Settings(mine_after_s=-1.0)), "videos", "shop/02.mp4") == []
+            run = client.get(f"/flow_runs/{first}").json()
+            assert run["parameters"] == {
+                "bucket": "videos", "prefix": "shop/", "params": PARAMS.model_dump(mode="json"),
+            }  # fmt: skip
+            assert run["state"]["type"] == "SCHEDULED"
+            created, due = (
+                datetime.fromisoformat(run[name]) for name in ("created", "expected_start_time")
+            )
+            assert due - created > timedelta(seconds=3000)
+            mine()
+            [second] = mine_again(asked, "videos", "shop/04.mp4")
+            cancelled = {"state": {"type": "CANCELLED"}, "force": True}
+            client.post(f"/flow_runs/{second}/set_state", json=cancelled)
+            [third] = mine_again(asked, "videos", "shop/04.mp4")
+        asked.close()
+        assert len({first, second, third}) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def test_mining_again_never_fails_a_video(world: Resources, tmp_path: Path) -> None:
+    put_video(world, tmp_path, 0)
+    mine()
+    nowhere = Resources(Settings(prefect_api_url="http://127.0.0.1:1/api"))
+    assert mine_again(nowhere, "videos", "shop/01.mp4") == []
+    nowhere.close()

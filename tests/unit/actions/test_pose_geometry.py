@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from engines.actions.pose.detector import anchors
-from engines.actions.pose.geometry import MARGIN, BodySquare, bounds, overlap, turn
+from engines.actions.pose.geometry import (
+    MARGIN,
+    BodySquare,
+    bounds,
+    cells,
+    is_other,
+    overlap,
+    turn,
+)
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, np.pi / 2, -2.5, 3.1])
@@ -57,3 +65,14 @@ def test_anchors_stand_in_the_middle_of_their_cells():
     assert places.shape == (2254, 2)
     np.testing.assert_allclose(places[:4], [[0.5 / 28] * 2] * 2 + [[1.5 / 28, 0.5 / 28]] * 2)
     np.testing.assert_allclose(places[-6:], [[6.5 / 7] * 2] * 6)
+
+
+def test_grids_are_the_same_up_to_noise_and_never_where_they_show_nothing():
+    picture = np.full((60, 96, 3), 100, np.uint8)
+    noisy = np.clip(picture + np.random.default_rng(0).normal(0, 3, picture.shape), 0, 255)
+    before, now = cells(picture, (24, 15)), cells(noisy.astype(np.uint8), (24, 15))
+    assert not is_other(before, now)
+    picture[8:12, 8:12] += 40
+    assert is_other(before, cells(picture, (24, 15)))
+    assert is_other(before[:0], now[:0])
+    assert is_other(before, cells(picture, (12, 15)))

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from made_people import BLAZEPOSE, STANDING, Picture, Place, draw_person, raised_arm, room
 
+from engines.actions.pose import detector, landmarks
+from engines.actions.pose.detector import tiles
 from engines.actions.pose.find import LookedAt, PoseRows, find_people
 from engines.contracts.actions import PoseDocument, PoseParams
+from engines.runtime.batching import BatchRunner
 
 BASE = Fraction(1, 12_000)
 STEP = 1000
@@ -104,6 +107,49 @@ def test_a_wave_is_followed_by_one_track_with_little_lag():
     assert np.corrcoef(wrist, truth)[0, 1] > 0.95
     assert np.ptp(wrist) > 0.7 * np.ptp(truth)
     assert rows.pts.tolist() == [i * STEP for i in range(20)]
+
+
+@pytest.fixture
+def shown_to(monkeypatch):
+    """How many squares and views the two real networks were shown."""
+    shown = {"landmarks": 0, "detector": 0}
+    for name, owner in (("landmarks", landmarks), ("detector", detector)):
+
+        class Counting(BatchRunner):
+            name_ = name
+
+            def run(self, inputs):
+                shown[self.name_] += len(inputs["picture"])
+                return super().run(inputs)
+
+        monkeypatch.setattr(owner, "BatchRunner", Counting)
+    return shown
+
+
+def test_who_stands_still_is_not_looked_at_again_and_again(shown_to):
+    picture, truth = drawn((384, 216), (STANDING, Place(190, 110, 170)))
+    rng = np.random.default_rng(0)
+    noisy = (
+        np.clip(picture + rng.normal(0, 2, picture.shape), 0, 255).astype(np.uint8)
+        for _ in range(24)
+    )
+    document, rows = follow(noisy)
+    assert [t.last_row - t.first_row + 1 for t in document.tracks] == [24]
+    assert shown_to["landmarks"] < 6
+    assert shown_to["detector"] <= len(tiles(384, 216)) + 1
+    error = np.linalg.norm(pixels(document, rows) - truth[0], axis=2) / 170
+    assert error.mean(axis=1).max() < 0.035
+
+
+def test_a_slow_movement_is_not_taken_for_rest(shown_to):
+    angles = np.linspace(-0.5, 0.5, 48)
+    made = [drawn((384, 216), (raised_arm(a), Place(190, 118, 150))) for a in angles]
+    document, rows = follow(picture for picture, _ in made)
+    assert [t.last_row - t.first_row + 1 for t in document.tracks] == [48]
+    wrist = pixels(document, rows)[:, MAIN.index(16)]
+    truth = np.array([joints[0, MAIN.index(16)] for _, joints in made])
+    assert np.linalg.norm(wrist - truth, axis=1).max() < 0.09 * 150
+    assert shown_to["landmarks"] > 12
 
 
 def test_smoothing_takes_jitter_and_leaves_the_place():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from made_people import BLAZEPOSE, STANDING, Place, draw_person
-from made_views import turned_camera, two_views
 
 from engines.actions.registration import Registration, people_mask, register
 from engines.errors import EngineError
+from flows.bench.actions_views import turned_camera, two_views
 
 SIZE = (384, 216)
 

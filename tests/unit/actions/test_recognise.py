@@ -5,12 +5,13 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from made_skeletons import squatting, standing, waving
+from made_skeletons import clip, squatting, standing, waving
 
+from engines.actions import classify
 from engines.actions.classify import open_classifier
 from engines.actions.describe import describe_actions
 from engines.actions.recognise import MOVEMENT, UNRECOGNISED, recognise
-from engines.actions.skeleton import BLAZEPOSE_ROWS, JOINTS
+from engines.actions.skeleton import BLAZEPOSE_ROWS, JOINTS, from_blazepose
 from engines.actions.taxonomy import OTHER, load_taxonomy
 from engines.contracts.actions import ActionsParams, PersonTrack, PoseDocument
 from engines.contracts.base import Coverage
@@ -105,6 +106,53 @@ def test_sitting_down_and_standing_up_are_told_apart():
     actions = recognise(*as_blobs(person), PARAMS).actions
     meso = [a.label for a in actions if a.granularity == "meso"]
     assert meso == ["sit down", "stand up"]
+
+
+def test_a_class_is_not_claimed_where_its_joints_were_not_seen():
+    document, joints, _, _ = as_blobs(waving(60).joints)
+    aspect, classifier = document.width / document.height, open_classifier()
+
+    def claimed(landmarks):
+        able = classifier.claimable(from_blazepose(landmarks, RATE, aspect))
+        return {name for name, said in zip(classifier.classes, able, strict=True) if said}
+
+    every = set(classifier.classes) - {"sit_down", "stand_up"}
+    assert claimed(joints) == every
+    legs, below, bare = {"walk", "jog", "squat"}, joints.copy(), joints.copy()
+    below[:, 25:29, 1] = 1.1
+    assert claimed(below) == every - legs
+    one_side = joints.copy()
+    one_side[:, [13, 15, 25, 27], 3] = 0.1
+    assert claimed(one_side) == every
+    bare[:, 1:, 3] = 0.1
+    assert claimed(bare) == {OTHER}
+
+
+def test_sitting_down_is_claimed_of_hips_that_sink_over_the_knees():
+    down, classifier = squatting(60, depth=0.9).joints[:30], open_classifier()
+    names = classifier.classes
+
+    def claimed(moments):
+        able = classifier.claimable(clip(moments))
+        return able[names.index("sit_down")], able[names.index("stand_up")]
+
+    assert classify.hips_rise(clip(down)) == pytest.approx(-0.45, abs=0.05)
+    assert claimed(down) == (True, False)
+    assert claimed(down[::-1]) == (False, True)
+    lowered = standing(60)
+    lowered[..., 1] += np.linspace(0.0, 1.0, 60)[:, None]  # as if the camera rose
+    assert claimed(lowered) == (False, False)
+    assert claimed(standing(3)) == (False, False)
+
+
+def test_what_was_denied_is_not_told(monkeypatch):
+    down = squatting(60, depth=0.9).joints[:30]
+    blobs = as_blobs(np.concatenate([standing(40), down, np.repeat(down[-1:], 60, axis=0)]))
+    assert "sit down" in {a.label for a in recognise(*blobs, PARAMS).actions}
+    monkeypatch.setattr(classify, "MIN_SEEN", 1.1)
+    denied = recognise(*blobs, PARAMS).actions
+    assert {a.label for a in denied if a.granularity != "micro"} == {OTHER, MOVEMENT}
+    assert all(a.score > 0.9 for a in denied if a.granularity == "meso")
 
 
 def test_nobody_and_nobody_moving_give_no_fact():

@@ -124,3 +124,20 @@ def test_live_window_starts_anew_when_the_movement_changes():
     assert said[89].label == 1
     assert said[108].window <= 30
     assert said[-1].label == 0
+
+
+def test_a_forearm_that_waves_alone_is_activity_and_a_body_that_sways_is_not():
+    settings = SegmentSettings()
+    limits = {
+        "enter": settings.enter_energy,
+        "leave": settings.leave_energy,
+        "bridge_s": settings.bridge_s,
+        "min_s": settings.min_macro_s,
+    }
+    waved = measure_motion(waving(90, hz=1.5, reach=0.3), JOINTS, view="flat")
+    assert [last - first + 1 for first, last in active_runs(waved, **limits)] == [
+        pytest.approx(90, abs=12)
+    ]
+    rng = np.random.default_rng(0)
+    swaying = clip(standing(90) + np.cumsum(rng.normal(0, 0.004, (90, 1, 3)), axis=0))
+    assert active_runs(measure_motion(swaying, JOINTS, view="flat"), **limits) == []

@@ -43,6 +43,11 @@ def test_blazepose_rows_and_aspect():
     assert BLAZEPOSE_ROWS[wrist] == 15
     assert found.joints[0, wrist] == pytest.approx([0.5 * 16 / 9, 0.25, 0.1 * 16 / 9])
     assert found.visibility[0, wrist] == pytest.approx(0.9)
+    landmarks[1, 15, 0] = 1.2  # outside of the picture: a guess
+    assert from_blazepose(landmarks, 25.0, 1.0).visibility[:, wrist].tolist() == [
+        pytest.approx(0.9),
+        0.0,
+    ]
     with pytest.raises(UsageError, match="17"):
         from_blazepose(np.zeros((2, 17, 4), np.float32), 25.0, 1.0)
 
@@ -106,6 +111,21 @@ def test_waist_up_pictures_are_scaled_by_the_shoulders():
     found, mask = normalise(SkeletonClip(moved.joints, visibility, 30.0), JOINTS, view="flat")
     assert mask.sum() == 7
     assert 0.5 < np.abs(found[:, JOINTS.index("head")]).max() < 3.0
+
+
+@pytest.mark.parametrize("hidden", ["shoulder", "hip", "shoulder hip", "left_shoulder left_hip"])
+def test_whatever_is_hidden_a_body_keeps_about_its_size(hidden):
+    moved = waving()
+    whole, _ = normalise(moved, JOINTS, view="flat")
+    visibility = moved.visibility.copy()
+    gone = [i for i, name in enumerate(JOINTS) if any(part in name for part in hidden.split())]
+    visibility[:, gone] = 0.0
+    found, mask = normalise(SkeletonClip(moved.joints, visibility, 30.0), JOINTS, view="flat")
+    kept = np.flatnonzero(mask)
+    assert len(kept) == len(JOINTS) - len(gone)
+    larger = np.ptp(found[:, kept], axis=(0, 1)).max() / np.ptp(whole[:, kept], axis=(0, 1)).max()
+    assert 0.6 < larger < 1.6
+    assert np.abs(found).max() < 6.0
 
 
 def test_a_jump_of_one_frame_goes_and_a_stroke_stays():

@@ -7,9 +7,9 @@ from made_skeletons import clip, squatting, standing, waving
 
 from engines.actions.augment import Augmentation, Augmenter
 from engines.actions.classify import ActionClassifier
-from engines.actions.covariance import fit_kernel_machine, with_views
+from engines.actions.covariance import describe, fit_kernel_machine, join, seen_aside
 from engines.actions.network import NetworkShape, SpaceTimeAttention, Streams, parent_rows
-from engines.actions.normalise import disturb, normalise_clips
+from engines.actions.normalise import NormalisedClips, disturb, even_effort, normalise_clips
 from engines.actions.skeleton import JOINTS
 from engines.actions.training import TrainingSettings, train_network, with_mirrored
 from engines.actions.weights import StoredModel, from_bytes, to_bytes
@@ -151,8 +151,25 @@ def test_values_that_are_not_finite_never_pass(few):
 
 def test_the_kernel_machine_learns_and_its_views_keep_labels(few):
     clips, labels = few
-    many, said = with_views(clips, labels)
-    assert len(many) == len(said) == 3 * len(labels)
-    machine = fit_kernel_machine(many, said, 3, 2)
-    again = disturb(clips, 0.02, 0.0, seed=5)
+    copies = (clips, *seen_aside(clips))
+    features = join(*(describe(some, 2) for some in copies))
+    machine = fit_kernel_machine(features, np.tile(labels, len(copies)), 3)
+    again = describe(disturb(clips, 0.02, 0.0, seed=5), 2)
     assert (machine.probabilities(again).argmax(axis=1) == labels).mean() > 0.9
+
+
+def test_who_waits_and_who_hurries_look_alike_at_an_even_effort():
+    pose = standing(64)
+    wrist = JOINTS.index("right_wrist")
+    even, late = np.linspace(0.0, 1.0, 64), np.linspace(0.0, 1.0, 64)
+    late = np.clip((late - 0.6) / 0.3, 0.0, 1.0)
+    paths = np.stack([pose, pose]).astype(np.float32)
+    paths[0, :, wrist, 1] -= even
+    paths[1, :, wrist, 1] -= late
+    mask = np.ones((2, 13), np.float32)
+    told = even_effort(NormalisedClips(paths, mask), 3).joints
+    assert told.shape == paths.shape
+    apart = np.abs(told[0, :, wrist, 1] - told[1, :, wrist, 1]).max()
+    assert apart < 0.15 < np.abs(even - late).max()
+    still = NormalisedClips(np.zeros((1, 64, 13, 3), np.float32), mask[:1])
+    assert not even_effort(still, 2).joints.any()

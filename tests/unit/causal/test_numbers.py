@@ -1,12 +1,25 @@
 """The known-truth benches: their systems are what they say, and their baselines work."""
 
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from flows.bench import causal_tabular
 from flows.bench.causal_baselines import pc_lagged
 from flows.bench.causal_kernels import conditional_sample, kernel_rows
 from flows.bench.causal_numbers import lagged_system
-from flows.bench.causal_tabular import NUM_EDGES, correlated, made_system
+from flows.bench.causal_tabular import (
+    NUM_EDGES,
+    NUM_VARIABLES,
+    asked,
+    correlated,
+    made_system,
+    sachs,
+)
 
 
 def test_pc_over_the_past_finds_a_direct_edge_and_no_indirect_one():
@@ -44,6 +57,23 @@ def test_made_tables_are_positive_acyclic_and_dependent_along_their_edges():
         assert first
         left -= first
     assert len(edges & correlated(np.log(data))) > NUM_EDGES // 2
+
+
+def test_the_sachs_table_is_the_published_one():
+    folder = Path(causal_tabular.__file__).parent
+    record = json.loads((folder / "causal_sachs.json").read_text())
+    raw = gzip.decompress((folder / record["table"]).read_bytes())
+    assert hashlib.sha256(raw).hexdigest() == record["sha256_of_the_csv"]
+    data, names, edges = sachs()
+    assert data.shape == (7466, NUM_VARIABLES)
+    assert (data > 0).all()
+    assert len(edges) == NUM_EDGES
+    assert {name for edge in edges for name in edge} == set(names)
+
+
+def test_what_a_language_model_says_is_read_line_by_line():
+    answer = "PKA -> Raf\n- `PKC -> Raf`\nno edge here\nRaf -> something else"
+    assert asked(["PKA", "PKC", "Raf"], lambda prompt: answer) == {("PKA", "Raf"), ("PKC", "Raf")}
 
 
 def test_samples_for_the_kernel_tests_have_the_conditions_asked_for():

@@ -35,8 +35,10 @@ class Scarce:
         self.leaked = False
 
     def run(self, batch: Mapping[str, Array]) -> dict[str, Array]:
-        gc.collect()
-        self.leaked |= self._big is not None and self._big() is not None
+        if self._big is not None:
+            gc.collect()
+            self.leaked |= self._big() is not None
+            self._big = None
         rows = batch["x"]
         self.tried.append(len(rows))
         if len(rows) > self.room:

@@ -17,7 +17,12 @@ from engines.vision.efficientnet_engine import (
     reference,
 )
 
-BACKENDS = ("openvino", "onnxruntime", "torch")
+BACKENDS = {
+    "openvino": SessionOptions(),
+    "onnxruntime": SessionOptions(),
+    "torch": SessionOptions(),
+    "openvino in three streams": SessionOptions(threads=3, streams=3),
+}
 ROWS = 10
 
 
@@ -50,7 +55,7 @@ def expected(rows: np.ndarray) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def session(request: pytest.FixtureRequest, source: NetworkSource) -> Session:
-    opened = open_session(request.param, source, SessionOptions())
+    opened = open_session(request.param.split()[0], source, BACKENDS[request.param])
     opened.warm()
     return opened
 

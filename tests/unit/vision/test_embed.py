@@ -5,13 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_media import write_video
 
-from engines.contracts.media import Sample
+from engines.contracts.media import Keyframe, Sample, SampleParams, ShotsDocument
+from engines.contracts.time import TimeSpan
 from engines.contracts.vision import EmbedParams
 from engines.errors import ModelMissingError
+from engines.media.probe import probe
+from engines.media.sample import decode
 from engines.vision.describe import describe_embed
 from engines.vision.embed import embed, is_flat
 from engines.vision.label_engine import Picture, Seen
+from tasks.compute.call import StageCall
+from tasks.compute.vision import embed as embed_stage
 
 STEP = 512
 """Ticks between samples; the time base is 1/1024 s, so two samples a second."""
@@ -108,6 +114,65 @@ def test_flat_pictures_have_no_label_but_a_vector() -> None:
     assert not is_flat(picture(0))
 
 
+def test_one_picture_has_one_vector_and_a_label_to_the_end() -> None:
+    document, vectors = run([65])
+    assert spans(document) == [("cat", 0, 10_000, 0.65)]
+    assert vectors.shape == (1, 4)
+
+
+class Coloured(Scripted):
+    """A vector for the colour of the second pixel."""
+
+    def see(self, pictures: Sequence[Picture]) -> Seen:
+        seen = super().see(pictures)
+        features = np.array([np.eye(4)[p[0, 1, 0] % 4] for p in pictures], np.float32)
+        return Seen(seen.probabilities, features)
+
+
+def compressed(keyframes: set[str] | None, **params: object):
+    """Forty samples in twenty seconds: red, but for three that are green."""
+    pictures = [picture(50) for _ in range(40)]
+    for i, made in enumerate(pictures):
+        made[0, 1, 0] = 20 <= i < 23
+    stream = ((sample(i), p) for i, p in enumerate(pictures))
+    return embed(
+        stream,
+        1,
+        1024,
+        EmbedParams(**params),
+        Path("unused"),
+        keyframes=keyframes,
+        engine=Coloured(),
+        end_pts=40 * STEP,
+    )
+
+
+def test_a_budget_of_vectors_keeps_what_differs_and_every_keyframe() -> None:
+    keyframes = {"000005.jpg", "000031.jpg", "000032.jpg"}
+    document, vectors = compressed(keyframes, vectors_per_s=0.25)
+    names = [e.sample_name for e in document.embedded]
+    assert len(names) == len(vectors) == 5
+    assert keyframes < set(names)
+    assert any("000020.jpg" <= name <= "000022.jpg" for name in names)
+    assert names == sorted(names)
+    assert document.vectors_left_out == 35
+    assert document.degraded == ()
+    assert spans(document) == [("cat", 0, 40 * STEP, 0.5)]
+
+
+def test_keyframes_stay_however_small_the_budget() -> None:
+    keyframes = {f"{i:06d}.jpg" for i in range(0, 40, 4)}
+    document, _ = compressed(keyframes, vectors_per_s=0.05)
+    assert {e.sample_name for e in document.embedded} == keyframes
+
+
+def test_without_a_budget_all_stay_and_without_keyframes_it_is_said() -> None:
+    assert compressed(None)[0].vectors_left_out == 0
+    document, vectors = compressed(None, vectors_per_s=0.1)
+    assert len(vectors) == 2
+    assert "keyframes" in document.degraded[0]
+
+
 def test_vectors_have_unit_length_and_rows_in_order() -> None:
     document, vectors = run([0, 50, 90])
     assert vectors.dtype == np.float32
@@ -199,3 +264,44 @@ def test_what_real_clips_show(corpus_dir: Path, networks: Path, name: str, label
         networks,
     )
     assert label in {x.label for x in document.labels}
+
+
+def test_stage_stores_the_keyframes_vectors_under_a_budget(networks: Path, tmp_path: Path) -> None:
+    """The whole computation, from a file's samples to the blob."""
+    rng = np.random.default_rng(8)
+    scenes = [rng.integers(0, 256, (9, 16, 3), dtype=np.uint8) for _ in range(2)]
+    frames = [np.kron(scenes[i >= 40], np.ones((20, 20, 1), np.uint8)) for i in range(80)]
+    path = write_video(tmp_path / "two.mp4", frames, fps=10)
+    work = tmp_path / "sampled"
+    work.mkdir()
+    sampled = decode(path, probe(path), SampleParams(fixed=True), work)
+    key = sampled.samples[17]
+    span = TimeSpan(
+        start_pts=key.pts,
+        end_pts=key.end_pts,
+        time_base_num=sampled.time_base_num,
+        time_base_den=sampled.time_base_den,
+    )
+    keyframe = Keyframe(
+        span=span,
+        shot_ordinal=0,
+        frame=key.frame,
+        sample_name=key.name,
+        reason="sharpest",
+        energy=1.0,
+    )
+    shots = ShotsDocument(shots=(), keyframes=(keyframe,), coverage=sampled.coverage)
+    inputs = {name: work / name for name in ("samples.zip", "pts.npy")}
+    for name, document in (("sample", sampled), ("shots", shots)):
+        inputs[name] = tmp_path / f"{name}.json"
+        inputs[name].write_text(document.model_dump_json())
+    params = EmbedParams(vectors_per_s=0.5, backend="openvino")
+    document = embed_stage(StageCall(inputs, params, tmp_path, networks, threads=1))
+    stored = np.load(tmp_path / "embeddings.npy")
+    names = [e.sample_name for e in document.embedded]
+    assert len(names) == len(stored) == 4
+    assert key.name in names
+    assert document.vectors_left_out == len(sampled.samples) - 4
+    assert document.degraded == ()
+    # Each of the two scenes has one that stands for it.
+    assert len({e.pts < sampled.samples[-1].end_pts // 2 for e in document.embedded}) == 2

@@ -105,6 +105,19 @@ def test_lines_get_their_spans_and_places(real: PaddleTextReader) -> None:
     assert 0.9 < first.confidence <= 1
 
 
+def test_a_line_of_two_samples_right_after_a_look_is_found(real: PaddleTextReader) -> None:
+    first = 5
+
+    def draw(i: int) -> Picture:
+        picture = scene(i)
+        return write(picture, "mind the gap", 120, 100) if first <= i < first + 2 else picture
+
+    (line,) = run(Made(12, draw), Counting(real)).texts
+    assert line.text.replace(" ", "") == "mindthegap"
+    assert line.span.start_s == pytest.approx(first / FPS, abs=0.126)
+    assert line.span.end_s == pytest.approx((first + 2) / FPS, abs=0.126)
+
+
 def test_a_still_picture_is_read_once(real: PaddleTextReader) -> None:
     reader = Counting(real)
     still = write(scene(0), "Platform 9", 40, 80)
