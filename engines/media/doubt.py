@@ -32,12 +32,29 @@ _BACK_AGAIN = 0.35
 _COLOURS_BACK = 0.25
 _MERGE_GAP = 10
 _NEAR = 4
+_AROUND = 12
+_MOST_PEAKS = 5
+_STILL = 0.2
+_LONG_HISTOGRAM = 0.35
+_LONG_RUN = 1.25
+MARGIN = 25
+"""Shown frames of context on each side of what the network judges in one window."""
+_STRIDE = 0.15
+_MOST_STRIDE = 5
+"""So many that ``MARGIN`` and the slow lags together stay within ``REACH``."""
 UNIFORM = 0.03
 """Contrast below which a frame shows nothing."""
 _BLACK = 0.05
 _LIT = 0.12
 _GENTLE = 0.06
+_DIM = 0.3
+_DIM_CHANGE = 0.012
+_DIM_SHARE = 0.8
+_DIM_CONTRAST = 0.005
 _WAY = 40
+_WASH_GENTLE = 0.1
+_WASH_LEAST = 3
+_WASH_CONTRAST = 0.05
 _QUIET = 0.5
 
 
@@ -54,7 +71,15 @@ class FirstPass:
     dips: tuple[tuple[int, int, int], ...]
     """Fades through black: first frame of the way down, middle of the black, end of the way up."""
     flashes: tuple[int, ...]
-    """Frames that differ from both sides while the sides agree: no cut begins there."""
+    """Frames where something shows up or goes that lasts some frames: no cut begins there."""
+    hidden: tuple[tuple[int, int], ...] = ()
+    """Last frame before and first frame after where a cut may hide, which only the two pictures
+    tell: under a flash or a few plain frames, or in the dark."""
+    washes: tuple[tuple[int, int, int, int], ...] = ()
+    """What may be a fade through white or another plain colour: first frame of the way down,
+    first plain one, first after the plain ones, end of the way up."""
+    drawn_out: tuple[tuple[int, int], ...] = ()
+    """Half-open spans in which the colours become others over a second or more."""
 
 
 def column(signals: FloatArray, name: str) -> FloatArray:
@@ -78,10 +103,12 @@ def first_pass(signals: FloatArray, slow: int) -> FirstPass:
     cuts: list[tuple[int, float]] = []
     weak: list[tuple[int, float]] = []
     doubtful: list[tuple[int, int]] = []
-    flashes: list[int] = []
-    for t in (int(s) for s in suspects if s > 0):
-        if _comes_back(signals, t):
-            flashes.append(t)
+    blinks = _blinks(signals)
+    hidden = dict(blinks)
+    for t in (int(s) for s in suspects if s > 0 and s not in blinks):
+        back = _comes_back(signals, t)
+        if back is not None:
+            hidden[t] = back
             continue
         alone = _stands_alone(score, t)
         if alone and score[t] >= _SURE:
@@ -90,9 +117,17 @@ def first_pass(signals: FloatArray, slow: int) -> FirstPass:
         if alone:
             weak.append((t, float(score[t])))
         doubtful.append((t - 1, t + 2))
-    doubtful += _slow_changes(signals, slow, [c for c, _ in cuts] + flashes)
+    explained = [c for c, _ in cuts] + sorted(hidden)
+    doubtful += _slow_changes(signals, slow, explained)
     return FirstPass(
-        tuple(cuts), tuple(weak), merge_spans(doubtful, n), _dips(signals), tuple(flashes)
+        cuts=tuple(cuts),
+        weak=tuple(weak),
+        doubtful=merge_spans(doubtful, n),
+        dips=_dips(signals),
+        flashes=tuple(sorted(hidden)),
+        hidden=tuple(sorted({*hidden.values(), *_dim_jumps(signals, set(hidden))})),
+        washes=_washes(signals),
+        drawn_out=_drawn_out(signals, slow, explained),
     )
 
 
@@ -122,12 +157,59 @@ def _dips(signals: FloatArray) -> tuple[tuple[int, int, int], ...]:
     return tuple(dips)
 
 
+def _washes(signals: FloatArray) -> tuple[tuple[int, int, int, int], ...]:
+    """Plain runs that are not black, with contrast that falls before and rises after them."""
+    contrast, change = column(signals, "contrast"), column(signals, "change1")
+    luma, n = column(signals, "luma"), len(signals)
+    washes = []
+    for start, end in runs_of(contrast < UNIFORM):
+        if start == 0 or end == n or luma[start:end].min() < _BLACK:
+            continue
+        down, up = start, end
+        while down > max(0, start - _WAY) and contrast[down - 1] > contrast[down]:
+            down -= 1
+        while up < min(n - 1, end + _WAY) and contrast[up + 1] > contrast[up]:
+            up += 1
+        gentle = max(float(change[start]), float(change[end])) < _WASH_GENTLE
+        slow = min(start - down, up - end) >= _WASH_LEAST
+        if gentle and slow and min(contrast[down], contrast[up]) > _WASH_CONTRAST:
+            washes.append((down, start, end, up))
+    return tuple(washes)
+
+
+def _blinks(signals: FloatArray) -> dict[int, tuple[int, int]]:
+    """First frames of, and after, a few plain frames that come and go at once.
+
+    White or black between two shots is the cut between them, and no shot of its own.
+    """
+    change = column(signals, "change1")
+    blinks = {}
+    for start, end in runs_of(column(signals, "contrast") < UNIFORM):
+        inside = start > 0 and end < len(signals) and end - start < LAGS[-1]
+        if inside and min(float(change[start]), float(change[end])) > _GENTLE:
+            blinks[start] = blinks[end] = (start - 1, end)
+    return blinks
+
+
+def _dim_jumps(signals: FloatArray, flashes: set[int]) -> list[tuple[int, int]]:
+    """Neighbouring dark frames that differ by as much as there is to see in them, and stay so."""
+    luma, contrast = column(signals, "luma"), column(signals, "contrast")
+    change = column(signals, "change1")
+    jumps = np.flatnonzero(change > _DIM_CHANGE)
+    jumps = jumps[jumps > 0]
+    dark = np.maximum(luma[jumps], luma[jumps - 1]) < _DIM
+    shown = np.minimum(contrast[jumps], contrast[jumps - 1])
+    found = jumps[dark & (shown > _DIM_CONTRAST) & (change[jumps] > _DIM_SHARE * shown)]
+    lasting = (int(t) for t in found if t not in flashes and _comes_back(signals, int(t)) is None)
+    return [(t - 1, t) for t in lasting]
+
+
 def _running_median(values: FloatArray) -> FloatArray:
-    """Median over ``_WINDOW`` neighbours, edges repeated.
+    """Median over ``_WINDOW`` neighbours, mirrored at the edges: the last frame counts once.
 
     By hand: scipy costs every decode worker 20 MB of resident memory for this one filter.
     """
-    padded = np.pad(values, _WINDOW // 2, mode="edge")
+    padded = np.pad(values, _WINDOW // 2, mode="reflect")
     out = np.empty_like(values)
     for first in range(0, len(values), _BLOCK):
         part = padded[first : first + _BLOCK + _WINDOW - 1]
@@ -136,26 +218,26 @@ def _running_median(values: FloatArray) -> FloatArray:
     return out
 
 
-def _comes_back(signals: FloatArray, t: int) -> bool:
-    """Whether ``t`` is an edge of a flash: the picture on its other side is the one before.
+def _comes_back(signals: FloatArray, t: int) -> tuple[int, int] | None:
+    """The frames before and after a flash that has an edge at ``t``: they look the same.
 
-    A shot of one frame is no flash: the pictures on its two sides differ.
+    A shot of one frame is no flash: the pictures on its two sides differ. What a signal says of
+    a frame before the first is no sameness.
     """
     n = len(signals)
     change = float(column(signals, "change1")[t])
     colours = _COLOURS_BACK * float(column(signals, "histogram")[t])
-    two_apart = column(signals, "histogram2")
-    if (t + 1 < n and float(two_apart[t + 1]) < colours) or float(two_apart[t]) < colours:
-        return True
-    for lag in LAGS[1:]:
+    two_apart, lags = column(signals, "histogram2"), LAGS[1:]
+    # t opens the flash: frame t - 1 against a frame after it. t closes it: against one before.
+    for later in (t + 1, t):
+        if lags[0] <= later < n and float(two_apart[later]) < colours:
+            return later - lags[0], later
+    for lag in lags:
         between = column(signals, f"change{lag}")
-        # t opens the flash: frame t - 1 against a frame after it.
-        if t - 1 + lag < n and float(between[t - 1 + lag]) < _BACK_AGAIN * change:
-            return True
-        # t closes it: frame t against a frame before it.
-        if t >= lag and float(between[t]) < _BACK_AGAIN * change:
-            return True
-    return False
+        for later in (t - 1 + lag, t):
+            if lag <= later < n and float(between[later]) < _BACK_AGAIN * change:
+                return later - lag, later
+    return None
 
 
 def _stands_alone(score: FloatArray, t: int) -> bool:
@@ -169,7 +251,23 @@ def _stands_alone(score: FloatArray, t: int) -> bool:
         for u in range(max(1, t - _NEAR), min(len(score), t + _NEAR + 1))
         if u != t and score[u] >= quiet
     ]
-    return not near or (len(near) == 1 and abs(near[0] - t) == 1)
+    if not near or (len(near) == 1 and abs(near[0] - t) == 1):
+        return True
+    return _among_short_shots(score, t)
+
+
+def _among_short_shots(score: FloatArray, t: int) -> bool:
+    """Whether the changes around ``t`` are few, and each has a still frame on both sides."""
+    first = max(1, t - _AROUND)
+    around = score[first : t + _AROUND + 1]
+    peaks = np.flatnonzero(around >= _QUIET * score[t])
+    still = around < _STILL * score[t]
+    return (
+        score[t] >= _SURE
+        and len(peaks) <= _MOST_PEAKS
+        and int(np.diff(peaks).min(initial=_AROUND)) > 1
+        and len(peaks) + int(still.sum()) == len(around)
+    )
 
 
 def _slow_changes(signals: FloatArray, slow: int, explained: list[int]) -> list[tuple[int, int]]:
@@ -180,6 +278,20 @@ def _slow_changes(signals: FloatArray, slow: int, explained: list[int]) -> list[
     for t in explained:
         slow_change[t : t + slow] = False
     return [(int(t) - slow, int(t) + 1) for t in np.flatnonzero(slow_change)]
+
+
+def _drawn_out(signals: FloatArray, slow: int, explained: list[int]) -> tuple[tuple[int, int], ...]:
+    """Spans where frames ``slow`` apart have other colours for more frames than that in a row."""
+    other = column(signals, "histogram_slow") > _LONG_HISTOGRAM
+    for t in explained:
+        other[t : t + slow] = False
+    spans = [(a - slow, b) for a, b in runs_of(other) if b - a >= _LONG_RUN * slow]
+    return merge_spans(spans, len(signals))
+
+
+def slow_stride(slow: int) -> int:
+    """Every how many frames are shown where a change takes seconds, so that it looks quicker."""
+    return int(np.clip(round(_STRIDE * slow), 2, _MOST_STRIDE))
 
 
 def merge_spans(spans: list[tuple[int, int]], n: int) -> tuple[tuple[int, int], ...]:
@@ -195,8 +307,12 @@ def merge_spans(spans: list[tuple[int, int]], n: int) -> tuple[tuple[int, int], 
 
 
 def doubtful_frames(signals: FloatArray, slow: int) -> Int64Array:
-    """Frames whose thumbnails the second look needs: doubtful spans with context around."""
+    """Frames whose thumbnails are looked at afterwards: spans in doubt with context around."""
     wanted = np.zeros(len(signals), dtype=bool)
-    for start, end in first_pass(signals, slow).doubtful:
-        wanted[max(0, start - PAD) : end + PAD] = True
+    found = first_pass(signals, slow)
+    brief = [*found.hidden, *((wash[0], wash[-1]) for wash in found.washes)]
+    far = MARGIN * slow_stride(slow)
+    for pad, spans in ((PAD, found.doubtful), (far, found.drawn_out), (LAGS[-1], brief)):
+        for start, end in spans:
+            wanted[max(0, start - pad) : end + pad + 1] = True
     return np.flatnonzero(wanted).astype(np.int64)

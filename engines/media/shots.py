@@ -12,7 +12,15 @@ from engines.contracts.base import Coverage
 from engines.contracts.media import SampleDocument, Shot, ShotParams, ShotsDocument
 from engines.contracts.time import TimeSpan
 from engines.errors import ModelMissingError
-from engines.media.doubt import UNIFORM, FirstPass, column, first_pass, runs_of
+from engines.media.doubt import (
+    MARGIN,
+    UNIFORM,
+    FirstPass,
+    column,
+    first_pass,
+    runs_of,
+    slow_stride,
+)
 from engines.media.keyframes import find_keyframes
 from engines.media.signals import UInt8Array, pair_score
 from engines.media.wipes import find_wipes
@@ -21,6 +29,8 @@ FloatArray = npt.NDArray[np.float32]
 Int64Array = npt.NDArray[np.int64]
 
 _MIN_RUN: Final = 4
+_MIN_FAR_RUN: Final = 14
+"""Motion that is shown quickly looks like a change for some frames; a slow change lasts."""
 _LONG_PEAK: Final = 0.6
 """A dissolve has a frame that is likely its middle; moving things that only look mixed do not."""
 _CLEAR_WIPE: Final = 0.85
@@ -29,6 +39,10 @@ _TRADE: Final = 1.5
 """How much of the network's certainty one unit of the signals' score replaces."""
 _SETTLED: Final = 3
 _DIFFERENT: Final = 0.12
+_HIDDEN: Final = 0.15
+_DAYLIGHT: Final = 90.0
+_IN_PLACE: Final = 0.35
+_CALM: Final = 0.5
 _TOUCH: Final = 2
 
 
@@ -116,8 +130,9 @@ def find_shots(
     changes = [Change(t, "cut", score, t, t, sure=True) for t, score in found.cuts]
     changes += [Change(middle, "fade", 1.0, a, b, sure=True) for a, middle, b in found.dips]
     thumbs = _Thumbs(blob_dir, len(signals))
+    changes += _hidden_cuts(thumbs, found) + _washes(thumbs, found)
     degraded: tuple[str, ...] = ()
-    if found.doubtful:
+    if found.doubtful or found.drawn_out:
         changes += _wipes(thumbs, found)
         if params.second_look:
             more, degraded = _second_look(
@@ -125,6 +140,52 @@ def find_shots(
             )
             changes += more
     return _shots(document, pts, _settle(changes, len(signals))), degraded
+
+
+def _hidden_cuts(thumbs: _Thumbs, found: FirstPass) -> list[Change]:
+    """Cuts where the signals cannot see them: under flashes, and in the dark.
+
+    The two sides differ as they do at a cut, and as no pictures beside them do.
+    """
+    cuts = []
+    for before, after in found.hidden:
+        lag = after - before
+        near = _lit(thumbs.range(before - lag, after + lag + 1)[::lag])
+        score = pair_score(near[1], near[2])
+        beside = max(pair_score(near[0], near[1]), pair_score(near[2], near[3]))
+        if score >= _HIDDEN and beside < _CALM * score:
+            cuts.append(Change(after, "cut", min(1.0, 0.5 + score), before + 1, after))
+    return cuts
+
+
+def _lit(pictures: UInt8Array) -> UInt8Array:
+    """Pictures brightened by one gain, if all are dark: colours differ there by little else."""
+    brightest = float(pictures.mean(axis=(1, 2, 3)).max())
+    gain = max(1.0, _DAYLIGHT / max(brightest, 1.0))
+    return np.asarray(np.minimum(pictures * gain, 255), dtype=np.uint8)
+
+
+def _washes(thumbs: _Thumbs, found: FirstPass) -> list[Change]:
+    """Fades through white or another plain colour from one picture to a different one.
+
+    What fades keeps its place; where the camera moves over a plain wall, it does not.
+    """
+    out = []
+    for down, start, end, up in found.washes:
+        first = down - _SETTLED
+        seen = thumbs.range(first, up + _SETTLED + 1)
+        in_place = all(
+            _likeness(seen[at - first], seen[at + way - first]) > _IN_PLACE
+            for at, way in ((start, (down - start) // 2), (end, (up - end) // 2))
+        )
+        if in_place and pair_score(seen[0], seen[-1]) >= _DIFFERENT:
+            out.append(Change((start + end) // 2, "fade", 1.0, down, up, sure=True))
+    return out
+
+
+def _likeness(one: UInt8Array, other: UInt8Array) -> float:
+    """Correlation of two thumbnails, whatever their contrast."""
+    return float(np.corrcoef(one.ravel(), other.ravel())[0, 1])
 
 
 def _wipes(thumbs: _Thumbs, found: FirstPass) -> list[Change]:
@@ -139,6 +200,39 @@ def _wipes(thumbs: _Thumbs, found: FirstPass) -> list[Change]:
     return out
 
 
+class _View:
+    """What the network says of each frame, where it was asked."""
+
+    def __init__(self, num_frames: int, step: int) -> None:
+        from engines.media.transnet import CORE
+
+        self.step = step
+        self.least = _MIN_RUN if step == 1 else _MIN_FAR_RUN * step
+        self._single = np.zeros(num_frames + CORE * step, dtype=np.float32)
+        self._many = np.zeros_like(self._single)
+        self._num_frames = num_frames
+
+    def ask(self, thumbs: _Thumbs, start: int) -> None:
+        """Show the stretch from ``start``, every ``step``-th frame of it."""
+        from engines.media.transnet import CORE, predict
+
+        step = self.step
+        window = thumbs.range(start - MARGIN * step, start + (CORE + MARGIN) * step)[::step]
+        skip = max(0, -start)
+        for into, said in zip((self._single, self._many), predict(window), strict=True):
+            into[start + skip : start + CORE * step] = np.repeat(said, step)[skip:]
+
+    @property
+    def single(self) -> FloatArray:
+        """float32 [n]: that the shot ends here."""
+        return self._single[: self._num_frames]
+
+    @property
+    def many(self) -> FloatArray:
+        """float32 [n]: that the frame lies in a change."""
+        return self._many[: self._num_frames]
+
+
 def _second_look(
     thumbs: _Thumbs,
     signals: FloatArray,
@@ -148,31 +242,32 @@ def _second_look(
     params: ShotParams,
     stop_at_s: float | None,
 ) -> tuple[list[Change], tuple[str, ...]]:
-    """Ask TransNetV2 about the doubtful spans that no wipe explains."""
-    from engines.media.transnet import CORE, MARGIN, predict, windows
+    """Ask TransNetV2 about the spans that no found change explains.
 
-    spans = _unexplained(found.doubtful, known, slow)
-    starts = windows(spans)
+    It was trained on changes of about a second: those that take longer are shown to it quicker.
+    """
+    from engines.media.transnet import windows
+
+    near, far = _View(len(signals), 1), _View(len(signals), slow_stride(slow))
+    stretches = []
+    for view, spans in ((near, found.doubtful), (far, found.drawn_out)):
+        left = _unexplained(spans, known, slow)
+        stretches += [(view, start) for start in windows(left, view.step)]
     asked = 0
-    single = np.zeros(len(signals) + CORE, dtype=np.float32)
-    many = np.zeros_like(single)
     try:
-        for start in starts[: params.max_windows]:
+        for view, start in stretches[: params.max_windows]:
             if stop_at_s is not None and time.monotonic() >= stop_at_s:
                 break
-            one, all_ = predict(thumbs.range(start - MARGIN, start + CORE + MARGIN))
-            skip = max(0, -start)
-            single[start + skip : start + CORE] = one[skip:]
-            many[start + skip : start + CORE] = all_[skip:]
+            view.ask(thumbs, start)
             asked += 1
     except ModelMissingError as error:
         return [], (f"doubtful spans judged by the signals alone: {error}",)
-    n = len(signals)
-    changes = _judge(single[:n], many[:n], thumbs, signals, params.threshold)
-    changes += _both_agree(found.weak, single[:n], params.threshold)
-    left = len(starts) - asked
-    if left:
-        return changes, (f"{left} of {len(starts)} doubtful stretches had no second look",)
+    changes = _judge(near, thumbs, signals, params.threshold)
+    changes += _judge(far, thumbs, signals, params.threshold)
+    changes += _both_agree(found.weak, near.single, params.threshold)
+    unseen = len(stretches) - asked
+    if unseen:
+        return changes, (f"{unseen} of {len(stretches)} doubtful stretches had no second look",)
     return changes, ()
 
 
@@ -181,7 +276,7 @@ def _unexplained(
 ) -> tuple[tuple[int, int], ...]:
     """Doubtful spans without what a found change accounts for, which the slow lag widens."""
     left = list(spans)
-    for change in (c for c in known if c.start < c.end):
+    for change in (c for c in known if c.start < c.end and c.method != "cut"):
         first, last = change.start - slow, change.end + slow
         left = [
             piece
@@ -192,20 +287,20 @@ def _unexplained(
     return tuple(left)
 
 
-def _judge(
-    single: FloatArray,
-    many: FloatArray,
-    thumbs: _Thumbs,
-    signals: FloatArray,
-    threshold: float,
-) -> list[Change]:
-    """Read changes off the two probabilities; what only lights up and goes back is none."""
+def _judge(view: _View, thumbs: _Thumbs, signals: FloatArray, threshold: float) -> list[Change]:
+    """Read changes off the two probabilities; what only lights up and goes back is none.
+
+    Of frames that were shown with others left out only long changes are read.
+    """
     contrast = column(signals, "contrast")
+    single, many = view.single, view.many
     changes = []
     runs = runs_of((single > threshold) | (many > threshold))
     for start, end in _join_over_dark(runs, contrast):
         peak = start + int(np.argmax(single[start:end]))
-        long = end - start >= _MIN_RUN
+        long = end - start >= view.least
+        if view.step > 1 and not long:
+            continue
         if single[peak] <= (_LONG_PEAK * threshold if long else threshold):
             continue
         sides = thumbs.range(start - _SETTLED, end + _SETTLED + 1)

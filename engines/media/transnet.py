@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.errors import ModelMissingError
+from engines.media.doubt import MARGIN
 from engines.runtime.manifest import verified_path
 
 MODEL: Final = "transnetv2"
 """Name of its manifest, which pins the package and the hash of the weights."""
 WINDOW: Final = 100
-MARGIN: Final = 25
 CORE: Final = WINDOW - 2 * MARGIN
 
 UInt8Array = npt.NDArray[np.uint8]
@@ -53,16 +53,18 @@ def _network() -> _Network:
     return network  # type: ignore[no-any-return]
 
 
-def windows(spans: tuple[tuple[int, int], ...]) -> list[int]:
-    """First frames of the ``CORE`` frame stretches that cover these half-open spans.
+def windows(spans: tuple[tuple[int, int], ...], step: int = 1) -> list[int]:
+    """First frames of the stretches of ``CORE`` shown frames that cover these half-open spans.
 
-    A short span lies in the middle of one stretch; a long one takes as many as it needs.
+    Every ``step``-th frame is shown. A short span lies in the middle of one stretch; a long one
+    takes as many as it needs.
     """
     starts: list[int] = []
     for start, end in spans:
-        count = -(-(end - start) // CORE)
-        first = start - (count * CORE - (end - start)) // 2
-        starts += [first + i * CORE for i in range(count)]
+        length = CORE * step
+        count = -(-(end - start) // length)
+        first = start - (count * length - (end - start)) // 2
+        starts += [first + i * length for i in range(count)]
     return starts
 
 

@@ -71,14 +71,19 @@ def drawn_clip(size: tuple[int, int], length: int, rng: np.random.Generator) -> 
     ]  # fmt: skip
     frames = []
     for t in range(length):
-        x = int(width / 2 + drift[0] * t) % width
-        y = int(height / 2 + drift[1] * t) % height
+        x = _there_and_back(width / 2 + drift[0] * t, width)
+        y = _there_and_back(height / 2 + drift[1] * t, height)
         picture = np.ascontiguousarray(ground[y : y + height, x : x + width])
         for start, speed, radius, colour in discs:
             at = (start + speed * t) % size
             cv2.circle(picture, (int(at[0]), int(at[1])), radius, colour, -1, cv2.LINE_AA)
         frames.append(picture)
     return frames
+
+
+def _there_and_back(way: float, most: int) -> int:
+    """A place in [0, most] after a way that turns at the ends: a jump would be a cut."""
+    return int(most - abs(way % (2 * most) - most))
 
 
 def _blend(a: UInt8Array, b: UInt8Array, share: float) -> UInt8Array:

@@ -1,15 +1,17 @@
 """The benchmark's truth is right, and its bookkeeping cannot flatter a finder."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import av
+import numpy as np
 import pytest
 
 from flows.bench import BenchReport, BenchRow
 from flows.bench.media_clips import repeat_clip, write_clip
 from flows.bench.media_shots import engine_starts, f1, figures_of
-from flows.bench.shot_set import MadeVideo, make_shot_set, match
+from flows.bench.shot_set import MadeVideo, drawn_clip, make_shot_set, match
 
 
 def _video() -> MadeVideo:
@@ -52,6 +54,13 @@ def test_the_set_has_the_frames_its_truth_speaks_of(tmp_path: Path) -> None:
         assert len(video.cuts) + len(video.gradual) >= 3
     again = make_shot_set(tmp_path / "again", [], seed=5, videos=2, takes=4)
     assert [m.cuts for m in again] == [m.cuts for m in made]
+
+
+def test_a_drawn_take_has_no_jump_in_it() -> None:
+    for seed in range(4):
+        take = drawn_clip((96, 54), 120, np.random.default_rng(seed))
+        steps = [float(np.abs(a.astype(int) - b).mean()) for a, b in pairwise(take)]
+        assert max(steps) < 4 * float(np.median(steps)) + 4
 
 
 @pytest.mark.slow
