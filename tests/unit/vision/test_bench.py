@@ -30,7 +30,7 @@ def test_a_part_that_fails_or_dies_takes_no_other_with_it(
     assert report.rows[-1].figures == {"said": "from the first part"}
     assert not report.ok
     told = capsys.readouterr().err
-    assert told.index("MISSED: wrong") < told.index("dead ...") < told.index("no mark: reads")
+    assert told.index("MISSED: wrong") < told.index("dead ...") < told.index("reads: said")
 
 
 @pytest.mark.slow
