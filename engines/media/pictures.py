@@ -63,15 +63,19 @@ class PictureMaker:
         self._small_scaler = VideoReformatter()
 
     def thumb(self, frame: VideoFrame) -> UInt8Array:
-        """uint8 [27, 48, 3] RGB by area averaging, in coded orientation."""
+        """uint8 [27, 48, 3] RGB by area averaging, in coded orientation.
+
+        Through four bytes a pixel: the scaler has a faster last step for those than for three
+        (seen: 150 against 174 microseconds from 720p), at most four of 255 apart.
+        """
         small = _scaled(
-            self._small_scaler, frame, THUMB_WIDTH, THUMB_HEIGHT, "rgb24", Interpolation.AREA
+            self._small_scaler, frame, THUMB_WIDTH, THUMB_HEIGHT, "rgb0", Interpolation.AREA
         )
         plane = small.planes[0]
         rows = np.frombuffer(memoryview(plane), dtype=np.uint8)
-        rows = rows.reshape(THUMB_HEIGHT, plane.line_size)
+        rows = rows.reshape(THUMB_HEIGHT, plane.line_size)[:, : 4 * THUMB_WIDTH]
         # A copy: the view would keep the scaler's whole frame alive.
-        return rows[:, : 3 * THUMB_WIDTH].reshape(THUMB_HEIGHT, THUMB_WIDTH, 3).copy()
+        return rows.reshape(THUMB_HEIGHT, THUMB_WIDTH, 4)[..., :3].copy()
 
     def picture(self, frame: VideoFrame) -> UInt8Array:
         """uint8 [h, w, 3] RGB: upright, square pixels, standard range, bounded size."""
