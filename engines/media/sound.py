@@ -62,7 +62,7 @@ class SoundWriter:
             return
         base = clock.time_base
         length = round(samples * base.denominator / (rate * base.numerator))
-        same_time = frame.pts is None or frame.pts == clock.last_raw
+        same_time = frame.pts == clock.last_raw
         at = clock.rescale(clock.place(frame.pts, length), RATE_HZ)
         self.decoded[rate] = self.decoded.get(rate, 0) + samples
         if self.start is None:

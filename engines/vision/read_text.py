@@ -266,9 +266,8 @@ def _box(reading: Reading, width: int, height: int) -> Box:
     )
 
 
-@lru_cache(maxsize=1)
-def _reader(params: ReadTextParams) -> PaddleTextReader:
-    """Stays loaded between calls."""
+def open_reader(params: ReadTextParams) -> PaddleTextReader:
+    """The recogniser that ``params`` name, loaded anew."""
     return PaddleTextReader(
         backend=params.backend,
         threads=params.threads,
@@ -276,6 +275,10 @@ def _reader(params: ReadTextParams) -> PaddleTextReader:
         min_side=params.min_side,
         max_side=params.max_side,
     )
+
+
+_reader = lru_cache(maxsize=1)(open_reader)
+"""Stays loaded between calls."""
 
 
 def _nothing() -> TextDocument:

@@ -3,8 +3,8 @@
 The limit of the ratios is a decode of every frame that throws the pictures away, with the
 library's automatic threading: what ``ffmpeg -f null`` does. Where an ``ffmpeg`` program is on the
 PATH it is measured in the same rounds and shown. Figures are ratios of CPU seconds (this process
-and its children): decoding and shots run side by side with the limit (``side_by_side``), the
-others take turns with it, since large pictures would push each other out of a shared cache.
+and its children): decoding and shots take short turns with the limit (``side_by_side``), the
+others run whole, one after the other.
 """
 
 import tempfile

@@ -5,7 +5,6 @@ they come: a part that fails, hangs or dies is a row that says so and takes no o
 """
 
 import multiprocessing
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from flows.bench.perception_image import (
 from flows.bench.perception_sound import classifier_row, events_row, recogniser_row, voice_row
 from flows.bench.perception_text import hard_text_rows, text_rows
 from flows.bench.perception_tokens import memory_row, token_rows
-from flows.bench.rows import line
+from flows.bench.rows import Rows
 from flows.commands.output import tell
 
 PART_LIMIT_S = 300.0
@@ -70,22 +69,17 @@ def run_parts(parts: dict[str, Part], cache_dir: Path, folder: Path, limit_s: fl
         folder: given to each; what one part leaves there the next ones find.
         limit_s: after so many seconds a part is killed.
     """
-    rows: list[BenchRow] = []
+    rows = Rows()
     context = multiprocessing.get_context("spawn")
     # A process for each: decoding fixes the allocator's thresholds, and torch pays for that.
     with ProcessPool(max_workers=1, max_tasks=1, context=context) as pool:
         for name, part in parts.items():
-            tell(f"{name} ...")
-            started = time.monotonic()
+            rows.say(f"{name} ...")
             future = pool.schedule(part, args=(cache_dir, folder), timeout=limit_s)
             # Asked for and not raised: whatever it is, the other parts go on.
             problem = future.exception()
-            found = [_failed(name, problem, limit_s)] if problem is not None else future.result()
-            for row in found:
-                tell(f"  {line(row)}")
-            tell(f"  {time.monotonic() - started:.0f} s")
-            rows += found
-    return BenchReport(rows=tuple(rows))
+            rows.add([_failed(name, problem, limit_s)] if problem is not None else future.result())
+    return BenchReport(rows=tuple(rows.all))
 
 
 def _take(corpus: Path, _cache_dir: Path, folder: Path) -> list[BenchRow]:

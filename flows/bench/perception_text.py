@@ -21,8 +21,7 @@ from engines.media.probe import probe
 from engines.media.sample import decode
 from engines.media.samples import SampleArchive
 from engines.vision.label_engine import Picture
-from engines.vision.ocr_engine import PaddleTextReader
-from engines.vision.read_text import read_text
+from engines.vision.read_text import open_reader, read_text
 from flows.bench import BenchRow
 from flows.bench.speech import word_errors
 
@@ -96,7 +95,7 @@ def text_rows(_cache_dir: Path, folder: Path) -> list[BenchRow]:
     lines = _script()
     samples = _sampled(folder / "lines", lines)
     params = ReadTextParams(threads=_THREADS)
-    reader = _reader(params)
+    reader = open_reader(params)
     naive = _naive_reader()
     first = samples.read(samples.samples[0].name)
     reader.read(first)
@@ -130,19 +129,9 @@ def hard_text_rows(_cache_dir: Path, folder: Path) -> list[BenchRow]:
     samples = _sampled(folder / "hard-lines", lines)
     params = ReadTextParams(threads=_THREADS)
     document = read_text(
-        samples, *samples.time_base, params, end_pts=samples.end_pts, reader=_reader(params)
+        samples, *samples.time_base, params, end_pts=samples.end_pts, reader=open_reader(params)
     )
     return [_lines_row("made lines: short, back to back, fading, rolling", document, lines)]
-
-
-def _reader(params: ReadTextParams) -> PaddleTextReader:
-    return PaddleTextReader(
-        backend=params.backend,
-        threads=params.threads,
-        device=params.device,
-        min_side=params.min_side,
-        max_side=params.max_side,
-    )
 
 
 def _speed_row(ratio: float, figures: dict[str, float | int]) -> BenchRow:

@@ -7,7 +7,7 @@ from flows.bench import BenchRow
 from flows.commands.output import tell
 
 
-def line(row: BenchRow) -> str:
+def _line(row: BenchRow) -> str:
     """A row on one line: whether it holds, its name and its figures."""
     mark = {True: "holds: ", False: "MISSED: ", None: ""}[row.holds]
     figures = ", ".join(f"{name} {value}" for name, value in row.figures.items())
@@ -25,7 +25,7 @@ class Rows:
     def add(self, rows: Iterable[BenchRow]) -> None:
         """Some more; an iterator's are told one by one."""
         for row in rows:
-            self.say(line(row))
+            self.say(_line(row))
             self.all.append(row)
 
     def say(self, text: str) -> None:

@@ -45,9 +45,14 @@ def ratios(one: Callable[[], object], other: Callable[[], object], rounds: int) 
         processes[-1].start()
         theirs.close()
         pipes.append(ours)
-    while any(process.is_alive() for process in processes):
+    try:
+        while any(process.is_alive() for process in processes):
+            for process in processes:
+                _take_turn(process)
+    finally:
+        # A stopped process heeds no other signal.
         for process in processes:
-            _take_turn(process)
+            process.kill()
     spent = [[pipe.recv() for _ in range(rounds)] for pipe in pipes]
     return [b / a for a, b in zip(*spent, strict=True)]
 
@@ -61,9 +66,14 @@ def _take_turn(process: BaseProcess) -> None:
 
 
 def _run(way: Callable[[], object], rounds: int, barrier: Barrier, pipe: Connection) -> None:
-    way()
-    for _ in range(rounds):
-        barrier.wait()
-        start = cpu_s()
+    try:
         way()
-        pipe.send(cpu_s() - start)
+        for _ in range(rounds):
+            barrier.wait()
+            start = cpu_s()
+            way()
+            pipe.send(cpu_s() - start)
+    except BaseException:
+        # The other would wait for this one for good.
+        barrier.abort()
+        raise
