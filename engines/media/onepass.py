@@ -256,10 +256,10 @@ class OnePass:
         """Compute and write the signals of the frames that wait, with their times."""
         thumbs, signals = self._signals.take()
         if len(thumbs):
-            self._workspace.file("pts").write(np.array(self._pts, dtype="<i8").tobytes())
+            self._workspace.file("pts").write(np.array(self._pts, dtype="<i8").data)
             self._pts = []
-            self._workspace.file("thumbs").write(thumbs.tobytes())
-            self._workspace.file("signals").write(signals.tobytes())
+            self._workspace.file("thumbs").write(thumbs.data)
+            self._workspace.file("signals").write(signals.data)
             self._workspace.check_size()
 
     def _maybe_checkpoint(self, time_s: float) -> None:
@@ -341,6 +341,6 @@ class OnePass:
             raise ResumeFailedError
         if frame.pts == self._skip_picture_to:
             stored = self._stored_thumbs(self.num_frames - 1, 1)[0]
-            if not np.array_equal(stored, self._pictures.thumb(frame)):
+            if not np.array_equal(stored, self._pictures.thumb(frame)[..., :3]):
                 raise ResumeFailedError
             self._skip_picture_to = None

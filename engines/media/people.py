@@ -81,7 +81,7 @@ class PeoplePass:
             number: its index in display order.
             pts: its place on the asset clock.
             time_s: the same in seconds.
-            thumb: uint8 [27, 48, 3] RGB of it.
+            thumb: uint8 [27, 48, 4] RGBA of it.
         """
         slot = math.floor(time_s / self.step_s + 1e-9)
         if self._next_slot is not None and slot < self._next_slot:

@@ -64,7 +64,7 @@ class Sampler:
 
         Args:
             time_s: its time on the asset clock.
-            thumb: uint8 [27, 48, 3] RGB.
+            thumb: uint8 [27, 48, 4] RGBA.
         """
         slot = math.floor(time_s / self.step_s + 1e-9)
         if self.next_slot is not None and slot < self.next_slot:

@@ -77,10 +77,11 @@ def _look(thumbs: UInt8Array, centre: int, half: int) -> Wipe | None:
     first, last = max(0, centre - half), min(len(thumbs) - 1, centre + half)
     if last - first < _MIN_LENGTH:
         return None
-    window = thumbs[first : last + 1].astype(np.int16)
-    change = np.abs(np.diff(window, axis=0)).mean(axis=3).reshape(last - first, -1) / 255
+    change = np.abs(np.diff(thumbs[first : last + 1].astype(np.int16), axis=0))
+    # Added by hand: a sum along an axis of three takes six times as long.
+    change = (change[..., 0] + change[..., 1] + change[..., 2]).reshape(last - first, -1)
     moments = change.argmax(axis=0).astype(np.float32)
-    strength = change.max(axis=0)
+    strength = change.max(axis=0) / np.float32(3 * 255)
     jumped = strength > _JUMP
     if jumped.mean() < _MIN_SHARE:
         return None

@@ -96,7 +96,7 @@ def test_colours_of_a_matrix_that_nobody_converts_are_read_as_unspecified(matrix
     assert not has_known_matrix(frame)
     maker = PictureMaker(Orientation(), Fraction(1), hdr=None, long_edge=32)
     assert np.abs(maker.picture(frame).astype(int) - 128).max() < 4
-    assert maker.thumb(frame).shape == (27, 48, 3)
+    assert maker.thumb(frame).shape == (27, 48, 4)
 
 
 def test_pixels_that_the_scaler_cannot_read_are_refused_by_name() -> None:
