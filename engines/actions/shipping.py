@@ -47,6 +47,7 @@ SETTINGS: Final = TrainingSettings(
     balance=0.5,
     augmentation=Augmentation(
         turn_degrees=60.0,
+        crop=0.5,  # video shows actions without their ends: see docs/actions.md
         extend=0.2,
         scale=0.15,
         offset=0.06,
@@ -103,7 +104,7 @@ def train_shipment(directory: Path, *, name: str, seed: int, say: Say) -> Shipme
     scores = _cross_validate(union, taxonomy, fold_of, class_fold, seed, say)
     known = union.labels != taxonomy.names.index(OTHER)
     measured = clip_timings(union.clips, JOINTS, view="flat")
-    book = _rule_book(name, union, taxonomy, scores, fold_of, measured)
+    book = rule_book(name, union.labels, taxonomy, scores.probabilities, fold_of, measured)
     threshold, curve = choose_threshold(scores.probabilities, scores.unseen, union.labels, known)
     final = _train(union, taxonomy, np.ones(len(known), np.bool_), seed)
     weights = to_bytes(StoredModel(final, taxonomy.names, threshold))
@@ -203,16 +204,28 @@ def choose_threshold(
     return best["min_probability"], curve
 
 
-def _rule_book(
+def rule_book(
     name: str,
-    union: Union,
+    labels: npt.NDArray[np.int64],
     taxonomy: Taxonomy,
-    scores: _FoldScores,
+    held: Floats,
     fold_of: npt.NDArray[np.int64],
     measured: npt.NDArray[np.float64],
 ) -> RuleBook:
-    """Rules from all held-out predictions; their gain from rules that did not see the fold."""
-    held, labels, names = scores.probabilities, union.labels, taxonomy.names
+    """Rules from all held-out predictions; their gain from rules that did not see the fold.
+
+    Args:
+        name: of the model.
+        labels: int64 [n].
+        taxonomy: of the labels.
+        held: float32 [n, classes], by networks that did not see the clip's person.
+        fold_of: int64 [n].
+        measured: float64 [n, timings], as ``clip_timings`` gives them.
+
+    Returns:
+        The book; without a rule where rules gain nothing on folds they were not learned from.
+    """
+    names = taxonomy.names
     after = np.zeros_like(held)
     for fold in range(FOLDS):
         learn, check = fold_of != fold, fold_of == fold
@@ -221,7 +234,8 @@ def _rule_book(
     matrix = confusion_matrix(labels, held.argmax(axis=1), len(names))
     before_right = float((held.argmax(axis=1) == labels).mean())
     after_right = float((after.argmax(axis=1) == labels).mean())
-    rules = learn_rules(held, labels, measured, fold_of, names)
+    gains = after_right > before_right
+    rules = learn_rules(held, labels, measured, fold_of, names) if gains else []
     return RuleBook(
         model=name,
         rules=tuple(rules),

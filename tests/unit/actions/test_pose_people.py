@@ -241,18 +241,20 @@ def test_a_glimpse_is_not_a_track():
     assert document.coverage.reason.startswith("sightings: 1, none long")
 
 
-def test_of_a_crowd_the_largest_are_followed_and_it_is_said():
+@pytest.mark.parametrize("most", [3, 8])
+def test_of_fifty_people_the_largest_are_followed_and_it_is_said(most):
     people = [
-        (STANDING, Place(32 + 64 * column, 57 + 113 * row, 90 + 8 * row))
-        for row in range(3)
-        for column in range(6)
+        (STANDING, Place(38.4 * (column + 0.5), 68 * (row + 0.5), 90 + 6 * row))
+        for row in range(5)
+        for column in range(10)
     ]
+    assert len(people) == 50
     picture, _ = drawn((384, 340), *people)
-    document, rows = follow([picture] * 5, max_people=3)
-    assert len(document.tracks) == 3
-    assert np.unique(rows.pts, return_counts=True)[1].max() <= 3
+    document, rows = follow([picture] * 5, max_people=most)
+    assert len(document.tracks) == most
+    assert np.unique(rows.pts, return_counts=True)[1].max() <= most
     (told,) = document.degraded
-    assert "the 3 largest were followed" in told
+    assert f"the {most} largest were followed" in told
     assert told in document.coverage.reason
 
 

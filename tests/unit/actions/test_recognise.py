@@ -21,7 +21,7 @@ WIDTH, HEIGHT, RATE = 640, 360, 30
 PARAMS = ActionsParams(threads=1)
 
 
-def as_blobs(*people, gap_at=None):
+def as_blobs(*people, gap_at=None, gap=900):
     """One track for each [T, 13, 3]; BlazePose's 33 landmarks, one tick is 1/90 s."""
     joints, pts, tracks = [], [], []
     for number, person in enumerate(people):
@@ -33,7 +33,7 @@ def as_blobs(*people, gap_at=None):
         joints.append(landmarks)
         times = 900 + 3 * np.arange(len(person))
         if gap_at is not None:
-            times[gap_at:] += 900
+            times[gap_at:] += gap
         pts.append(times)
         tracks.append(
             PersonTrack(
@@ -179,6 +179,39 @@ def test_nothing_is_told_of_a_gap():
     assert actions
     hole = (900 + 3 * 130 + 3, 900 + 3 * 130 + 900)
     assert all(a.span.end_pts <= hole[0] or a.span.start_pts >= hole[1] for a in actions)
+
+
+@pytest.mark.parametrize(("size", "runs"), [(1.2, 1), (0.8, 1), (2.2, 2), (0.4, 2)])
+def test_who_is_found_after_a_loss_with_another_size_is_somebody_else(size, runs):
+    wave = waving(80, reach=0.5).joints
+    person = np.concatenate([wave[:40], wave[40:] * size])
+    actions = recognise(*as_blobs(person, gap_at=40, gap=45), PARAMS).actions
+    macros = [a for a in actions if a.granularity == "macro"]
+    assert len(macros) == runs
+    lost, found = 900 + 3 * 39, 900 + 3 * 40 + 45
+    bridged = [a for a in macros if a.span.start_pts < lost and a.span.end_pts > found]
+    assert len(bridged) == (runs == 1)
+
+
+def test_a_change_of_size_without_a_loss_ends_nothing():
+    wave = waving(80, reach=0.5).joints
+    person = np.concatenate([wave[:40], wave[40:42] * 2.2, wave[42:]])
+    actions = recognise(*as_blobs(person), PARAMS).actions
+    assert len([a for a in actions if a.granularity == "macro"]) == 1
+
+
+def test_a_hand_that_is_raised_waved_and_lowered_is_a_wave_more_often_than_not():
+    classifier, rest = open_classifier(), standing(1)
+    share = np.linspace(0.0, 1.0, 15)[:, None, None]
+
+    def whole(hz, reach):
+        wave = waving(75, hz=hz, reach=reach).joints
+        raised, held = (rest * (1 - share) + pose * share for pose in (wave[:1], wave[-1:]))
+        return clip(np.concatenate([raised, wave, held[::-1]]))
+
+    waves = [whole(hz, reach) for hz in (1.0, 1.5, 2.0) for reach in (0.25, 0.35, 0.5)]
+    said = classifier.scores(waves).argmax(axis=1)
+    assert (said == classifier.classes.index("wave")).mean() > 0.5
 
 
 def test_blobs_that_do_not_fit_are_refused():

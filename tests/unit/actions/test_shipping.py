@@ -9,8 +9,9 @@ from made_skeletons import waving, write_set
 
 from engines.actions import shipping
 from engines.actions.classify import ActionClassifier
-from engines.actions.confusions import RuleBook
+from engines.actions.confusions import RuleBook, TimingRule
 from engines.actions.taxonomy import OTHER, load_taxonomy
+from engines.actions.timing import TIMINGS
 from engines.actions.union import STILL, make_still, read_union
 from engines.actions.weights import from_bytes
 from engines.errors import EngineError, UsageError
@@ -74,6 +75,25 @@ def test_the_threshold_weighs_lost_against_invented():
     threshold, curve = shipping.choose_threshold(held, unseen, labels, labels < 2)
     assert 0.5 < threshold <= 0.65
     assert {row["known_right"] for row in curve} == {0.0, 0.5, 1.0}
+
+
+@pytest.mark.parametrize("gain", [1, -1])
+def test_rules_ship_only_where_they_gain_on_clips_they_were_not_learned_from(monkeypatch, gain):
+    taxonomy = load_taxonomy()
+    first, second = (taxonomy.names.index(name) for name in ("wave", "knock"))
+    labels = np.array([first, second] * 20)
+    held = np.zeros((40, len(taxonomy.names)), np.float32)
+    held[:, first], held[:, second] = 0.5, 0.45
+    rule = TimingRule(
+        below="wave", above="knock", timing="strokes_per_s", threshold=1.0, margin=0.2, gain=2
+    )
+    measured = np.zeros((40, len(TIMINGS)))
+    measured[:, list(TIMINGS).index("strokes_per_s")] = 2.0 * (labels == second) * gain
+    monkeypatch.setattr(shipping, "learn_rules", lambda *_: [rule])
+    book = shipping.rule_book("made", labels, taxonomy, held, np.arange(40) % 4, measured)
+    assert book.accuracy_before == 0.5
+    assert (book.accuracy_after > 0.5) == (gain > 0) == (book.rules == (rule,))
+    assert len(book.prompts) == len(book.rules)
 
 
 @pytest.mark.slow
