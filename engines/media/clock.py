@@ -8,6 +8,10 @@ _LONGEST_FRAME_S = 24 * 3600
 """A header that has one frame shown for longer than a day is not believed."""
 JUMP_BACK_S = Fraction(1, 2)
 """A step back of more than this is a new recording appended, not reordering or jitter."""
+STEP_BACK_S = Fraction(1, 10)
+"""The same, where the packets show that one ends here; less is a muxer's rounding."""
+_LONGEST_DELAY_S = 10.0
+"""Frames that a decoder holds back do not last longer than this; else an end is not believed."""
 
 
 @dataclass
@@ -23,6 +27,21 @@ class Epochs:
     """Seconds to add to the container's times, one for each part."""
     reached_s: float = 0.0
     """End of the latest frame of any stream, on the asset clock."""
+    part_ends_s: list[float] = field(default_factory=list)
+    """Ends of the finished parts on the container's clock, where the packets told them."""
+
+    def begin(self, raw_s: Fraction) -> None:
+        """Open the next part, whose first frame has this time on the container's clock.
+
+        It goes on where the longest stream of the part before ended. Frames that a decoder
+        still holds have not been seen by then; the packets know their ends.
+        """
+        reached_s = self.reached_s
+        part = len(self.offsets_s) - 1
+        if part < len(self.part_ends_s):
+            end_s = self.part_ends_s[part] + float(self.offsets_s[part])
+            reached_s = max(reached_s, min(end_s, reached_s + _LONGEST_DELAY_S))
+        self.offsets_s.append(Fraction(reached_s).limit_denominator(1_000_000) - raw_s)
 
 
 class StreamClock:
@@ -53,6 +72,7 @@ class StreamClock:
         self._tick_s = float(time_base)
         self._longest_ticks = int(_LONGEST_FRAME_S / time_base)
         self._jump_ticks = -int(JUMP_BACK_S / time_base)
+        self._step_ticks = -int(STEP_BACK_S / time_base)
         self._ignore_pts = ignore_pts
         self.nominal_ticks = max(1, nominal_ticks)
         self.epoch = 0
@@ -91,8 +111,8 @@ class StreamClock:
             length = self._estimate(dts, length)
             pts = 0 if self.last is None else self.end
         else:
-            if self.last_raw is not None and raw_pts - self.last_raw < self._jump_ticks:
-                self._next_epoch(raw_pts)
+            if self.last_raw is not None and raw_pts < self.last_raw:
+                self._step_back(raw_pts, raw_pts - self.last_raw)
             self.last_raw = raw_pts
             self.last_dts = dts if dts is not None else self.last_dts
             pts = raw_pts + self.offset
@@ -114,11 +134,14 @@ class StreamClock:
         self.last_dts = dts if dts is not None else self.last_dts
         return self.nominal_ticks
 
-    def _next_epoch(self, raw_pts: int) -> None:
+    def _step_back(self, raw_pts: int, step: int) -> None:
+        """Go over to the next part, if this is one and no jitter."""
+        is_known = self.epoch < len(self.epochs.part_ends_s)
+        if step >= (self._step_ticks if is_known else self._jump_ticks):
+            return
         self.epoch += 1
         if self.epoch == len(self.epochs.offsets_s):
-            begins = Fraction(self.epochs.reached_s).limit_denominator(1_000_000)
-            self.epochs.offsets_s.append(begins - raw_pts * self.time_base)
+            self.epochs.begin(raw_pts * self.time_base)
         self.offset = round(self.epochs.offsets_s[self.epoch] / self.time_base)
 
     def state(self) -> dict[str, Any]:

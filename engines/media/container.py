@@ -49,15 +49,23 @@ _OPTIONS = {
 class _Reader:
     """The three calls that a demuxer needs, and a name that tells it nothing."""
 
-    def __init__(self, descriptor: int, suffix: str) -> None:
+    def __init__(self, descriptor: int, suffix: str, end: int | None) -> None:
         self._descriptor = descriptor
+        self._end = end
         self.name = f"input{suffix}"
 
     def read(self, size: int) -> bytes:
+        if self._end is not None:
+            size = max(0, min(size, self._end - self.tell()))
         return os.read(self._descriptor, size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return os.lseek(self._descriptor, offset, whence)
+        try:
+            return os.lseek(self._descriptor, offset, whence)
+        except (OSError, OverflowError):
+            # Sizes of damaged chunks lead before the start or beyond all files: the demuxer is
+            # told so and goes on, where an exception would end it.
+            return -1
 
     def tell(self) -> int:
         return os.lseek(self._descriptor, 0, os.SEEK_CUR)
@@ -105,13 +113,13 @@ def _refuse_unopenable(head: bytes, structure: Structure, error: Exception) -> N
     raise NotMediaError(msg) from error
 
 
-def _try_open(descriptor: int, limits: MediaLimits, suffix: str) -> InputContainer:
+def _try_open(descriptor: int, limits: MediaLimits, suffix: str, end: int | None) -> InputContainer:
     os.lseek(descriptor, 0, os.SEEK_SET)
     options = {**_OPTIONS, "max_pixels": str(limits.max_pixels)}
     # One more than allowed: the library itself stops there without a word.
     options["max_streams"] = str(limits.max_streams + 1)
     container: InputContainer = av.open(
-        _Reader(descriptor, suffix),
+        _Reader(descriptor, suffix, end),
         "r",
         options=options,
         metadata_errors="replace",
@@ -130,14 +138,14 @@ def _open_by_content(
     looks at; the ending then chooses among the same allowed demuxers.
     """
     try:
-        return _try_open(descriptor, limits, "")
+        return _try_open(descriptor, limits, "", structure.read_to)
     except ForbiddenFormatError:
         raise
     except (av.FFmpegError, OSError) as error:
         suffix = path.suffix.lower()
         if structure.kind == "unknown" and suffix[1:].isalnum() and len(suffix) <= MAX_NAME_SUFFIX:
             try:
-                container = _try_open(descriptor, limits, suffix)
+                container = _try_open(descriptor, limits, suffix, structure.read_to)
             except (av.FFmpegError, OSError):
                 _refuse_unopenable(head, structure, error)
             structure.opened_by_name = True

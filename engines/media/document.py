@@ -32,18 +32,23 @@ from engines.media.workspace import FILES, Workspace
 _VARIABLE_SHARE = 0.01
 _VARIABLE_STEP = 0.1
 _END_TOLERANCE_S = 0.5
+_UNREAD_SHARE = 0.1
+_COUNTING = ("iso", "riff")
+"""Kinds whose headers count the pictures that the writer knew of."""
 _MAX_NAMED_SPANS = 50
 _THUMB_BLOCK = 256
 _SIGNAL_BLOCK = 8192
 _PARTIAL = frozenset(
     {
         "damaged",
+        "encrypted_parts",
         "encrypted_track",
         "gap_shortened",
         "no_picture",
         "no_sound",
         "stopped",
         "truncated",
+        "unread",
         "unrecognised_start",
     }
 )
@@ -162,7 +167,7 @@ def _end_s(one: OnePass, audio: AudioStream | None) -> float:
 
 def _problems(one: OnePass, probe: MediaProbe, structure: Structure, end_s: float) -> list[Problem]:
     problems = [p for p in probe.problems if p.code != "truncated"]
-    if structure.truncated and not _all_there(one, probe):
+    if structure.truncated and not (structure.kind in _COUNTING and _all_there(one, probe)):
         problems.append(Problem(code="truncated", message=structure.truncated, start_s=end_s))
     problems += _damage(one)
     if one.damage.stopped:
@@ -187,7 +192,24 @@ def _problems(one: OnePass, probe: MediaProbe, structure: Structure, end_s: floa
                 message=f"the header says {declared:.3f} s, {found:.3f} s decode",
             )
         )
+        if declared > found and not one.damage.stopped:
+            problems += _unread(one, structure, end_s)
     return problems
+
+
+def _unread(one: OnePass, structure: Structure, end_s: float) -> list[Problem]:
+    """Bytes behind the place where a demuxer lost its way.
+
+    Only where the header promises more than came; an MP4 file has an index, and lists what it
+    promises.
+    """
+    if structure.kind == "iso" or structure.truncated or one.read_to is None:
+        return []
+    left = structure.size_bytes - one.read_to
+    if left < _UNREAD_SHARE * structure.size_bytes:
+        return []
+    message = f"{left} bytes behind the last packet were not understood"
+    return [Problem(code="unread", message=message, start_s=end_s)]
 
 
 def _misplaced_sound(one: OnePass) -> list[Problem]:

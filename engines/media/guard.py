@@ -16,6 +16,8 @@ _SCRIPTS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
 )
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _LOOK_BYTES = 4096
+_PICTURES_BEHIND_TEXT = b"YUV4MPEG2 "
+"""Raw pictures whose header is a line of text; what follows may spell anything."""
 
 
 def looks_like_text(head: bytes) -> bool:
@@ -41,6 +43,8 @@ def forbidden_text(head: bytes) -> str | None:
     Args:
         head: the first bytes of the file.
     """
+    if head.startswith(_PICTURES_BEHIND_TEXT):
+        return None
     sample = head[:_LOOK_BYTES]
     for mark in _BYTE_ORDER_MARKS:
         sample = sample.removeprefix(mark)

@@ -86,6 +86,8 @@ class OnePass:
         self.damage = Damage()
         self.seen_streams: set[int] = set()
         """Indices of the streams that had any data."""
+        self.read_to: int | None = None
+        """Where the last packet lies in the file, in bytes; None where that is unknown."""
         self.resumed_at: int | None = None
         """Frames that a checkpoint spared; None for a run from the start."""
         self._next_checkpoint_s: float | None = None
@@ -144,6 +146,7 @@ class OnePass:
             self._limits,
             threads=self._params.threads,
             damage=self.damage,
+            epochs=self.epochs,
         )
         if self.resumed_at is not None:
             decoder.damage = Damage()
@@ -165,6 +168,7 @@ class OnePass:
         self._over_limit()
         self.damage.stopped = decoder.damage.stopped or self.damage.stopped
         self.seen_streams = decoder.seen
+        self.read_to = decoder.read_to
         self.sound.flush()
         self.flush_signals()
         self._close_candidate(self.video_clock.end)

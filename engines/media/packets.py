@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import av
@@ -15,12 +16,19 @@ from av.stream import Discard, Stream
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
+from engines.media.clock import JUMP_BACK_S, Epochs
+from engines.media.joins import Joins, may_be_joined
 from engines.media.limits import MediaLimits
+from engines.media.losses import Losses
 from engines.media.streams import open_decoder, time_base_of
 
 _DEMUX_RETRIES = 20
 _MERGE_S = 1.0
+_MERGE_DECODED_S = 0.1
+"""What lies between two packets that decode in spite of their losses is no loss."""
 _SOUND_EXTRA = 0.2
+_MAX_DELAY = 64
+"""Pictures that a decoder may hold: those of its threads, and those that wait for their turn."""
 
 
 class NeedsSerialError(Exception):
@@ -36,13 +44,13 @@ class Damage:
     stopped: str | None = None
     """Why decoding ended before the file did."""
 
-    def note(self, start_s: float | None, length_s: float) -> None:
-        """Count one bad packet; spans less than a second apart become one."""
+    def note(self, start_s: float | None, length_s: float, merge_s: float = _MERGE_S) -> None:
+        """Count one bad packet; spans less than ``merge_s`` apart become one."""
         self.packets += 1
         if start_s is None:
             return
         end_s = start_s + max(length_s, 0.0)
-        if self.spans and self.spans[-1][0] - _MERGE_S <= start_s <= self.spans[-1][1] + _MERGE_S:
+        if self.spans and self.spans[-1][0] - merge_s <= start_s <= self.spans[-1][1] + merge_s:
             first, last = self.spans[-1]
             self.spans[-1] = (min(first, start_s), max(last, end_s))
         else:
@@ -61,6 +69,7 @@ class PacketDecoder:
         *,
         threads: int,
         damage: Damage,
+        epochs: Epochs | None = None,
     ) -> None:
         """Prepare the decoders; nothing is read yet.
 
@@ -72,6 +81,7 @@ class PacketDecoder:
             threads: decoder threads for the picture; 0 lets the library choose, and then the
                 first damaged packet raises NeedsSerialError.
             damage: receives what goes wrong.
+            epochs: receives where the parts of a joined file end.
         """
         self._container = container
         self._streams = [s for s in (video, audio) if s is not None]
@@ -81,10 +91,21 @@ class PacketDecoder:
         self._budget_s = limits.decode_budget_s
         self._started = time.monotonic()
         self.damage = damage
+        self._joins: Joins | None = None
+        if epochs is not None and may_be_joined(container.format.name):
+            self._joins = Joins(self._streams, epochs)
         self._consecutive = 0
         self._picture_given_up = False
+        # Others mark a last packet that is merely shorter than they asked for.
+        self._losses = Losses() if container.format.name == "mpegts" else None
+        self._sent: deque[int] = deque(maxlen=_MAX_DELAY)
+        """Times of the latest pictures that went into a decoder with several threads."""
+        self._shown: int | None = None
+        """Time of the latest one that came out."""
         self.seen: set[int] = set()
         """Streams that had a packet with data in it."""
+        self.read_to: int | None = None
+        """Where the latest packet lies in the file, in bytes; None where that is unknown."""
         for stream in self._streams:
             open_decoder(stream, limits, threads if stream is video else 1)
 
@@ -116,7 +137,8 @@ class PacketDecoder:
         retries = 0
         while retries <= _DEMUX_RETRIES:
             try:
-                for packet in self._container.demux(self._streams):
+                packets = self._container.demux(self._streams)
+                for packet in packets if self._joins is None else self._joins.arrange(packets):
                     yield packet
                     if packet.size:
                         retries = 0
@@ -132,6 +154,7 @@ class PacketDecoder:
             return []
         if packet.size:
             self.seen.add(packet.stream_index)
+            self.read_to = packet.pos
         try:
             frames = packet.decode()
         except av.FFmpegError as error:
@@ -141,14 +164,49 @@ class PacketDecoder:
                 raise NeedsSerialError from error
             self._note(packet)
             return []
+        if self._losses is not None and (packet.is_corrupt or self._losses.waiting):
+            damaged = self._losses.watch(packet)
+            if damaged is not None:
+                self._locate(damaged, _MERGE_DECODED_S)
         if frames:
             self._consecutive = 0
+        if self._threads != 1 and packet.stream is self._video:
+            self._watch_tail(packet, frames)
         return [f for f in frames if isinstance(f, VideoFrame | AudioFrame)]
+
+    def _watch_tail(self, packet: Packet[Stream], frames: Sequence[object]) -> None:
+        """Notice pictures that are lost without an error at the end of a damaged file.
+
+        Raises:
+            NeedsSerialError: the decoder is empty and did not give the last pictures.
+        """
+        if packet.pts is not None and not packet.is_discard:
+            self._sent.append(packet.pts)
+        if frames and isinstance(frames[-1], VideoFrame):
+            self._shown = frames[-1].pts
+        if not packet.size and self._shown is not None and self._last_sent() > self._shown:
+            raise NeedsSerialError
+
+    def _last_sent(self) -> int:
+        """Time of the last picture, in the order they are shown, that went into the decoder."""
+        assert self._video is not None
+        back = int(JUMP_BACK_S / time_base_of(self._video))
+        last = self._sent[0] if self._sent else 0
+        for pts in self._sent:
+            # A larger step back is another recording.
+            last = pts if pts < last - back else max(last, pts)
+        return last
 
     def _note(self, packet: Packet[Stream]) -> None:
         self._consecutive += 1
+        self._locate(packet, _MERGE_S)
+
+    def _locate(self, packet: Packet[Stream], merge_s: float) -> None:
+        """Count a damaged packet at its time."""
         base = time_base_of(packet.stream)
         stamp = packet.pts if packet.pts is not None else packet.dts
         self.damage.note(
-            None if stamp is None else float(stamp * base), float((packet.duration or 0) * base)
+            None if stamp is None else float(stamp * base),
+            float((packet.duration or 0) * base),
+            merge_s,
         )

@@ -141,7 +141,9 @@ def _survey(path: Path, limits: MediaLimits) -> _Survey:
 def _readable(structure: Structure) -> Callable[[AvStream], bool]:
     """Whether a stream's samples are in the clear."""
     return lambda stream: (
-        stream.index not in structure.encrypted_tracks and _MATROSKA_KEY not in stream.metadata
+        stream.index not in structure.encrypted_tracks
+        and stream.id not in structure.scrambled_pids
+        and _MATROSKA_KEY not in stream.metadata
     )
 
 
@@ -172,7 +174,7 @@ def _kind(container: InputContainer) -> MediaKind:
 def _refuse_without_streams(
     container: InputContainer, structure: Structure, kind: MediaKind
 ) -> None:
-    if structure.encrypted or any(_MATROSKA_KEY in s.metadata for s in container.streams):
+    if structure.encrypted or not all(map(_readable(structure), container.streams)):
         msg = "the samples are encrypted and no key is given"
         raise EncryptedError(msg)
     named = sorted(
@@ -189,6 +191,8 @@ def _refuse_without_streams(
         msg = "text tracks alone: there is neither picture nor sound to look at"
         raise UnsupportedCodecError(msg)
     msg = "the container opens but holds no picture or sound"
+    if structure.truncated:
+        msg += f"; truncated: {structure.truncated}"
     raise NothingDecodedError(msg)
 
 
@@ -219,6 +223,14 @@ def _problems(container: InputContainer, structure: Structure) -> list[Problem]:
         )
         for s in container.streams
         if not readable(s)
+    ]
+    problems += [
+        Problem(
+            code="encrypted_parts",
+            message=f"stream {s.index} ({s.type}) is encrypted in places; they are left out",
+        )
+        for s in container.streams
+        if s.id in structure.partly_scrambled_pids
     ]
     unsupported = [s for s in container.streams if s.type in ("video", "audio")]
     problems += [

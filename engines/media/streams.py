@@ -7,6 +7,7 @@ import av
 from av.audio.stream import AudioStream as AvAudioStream
 from av.container import InputContainer
 from av.sidedata.sidedata import SideData
+from av.sidedata.sidedata import Type as SideDataType
 from av.stream import Disposition
 from av.stream import Stream as AvStream
 from av.video.frame import VideoFrame
@@ -34,7 +35,6 @@ _MAX_RATE = 1000
 _MIN_SOUND_HZ = 1000
 """A header with less than that is absurd, and a few bytes would make hours of silence."""
 _MAX_LANGUAGE = 16
-_QUARTERS = (0, 90, 180, 270)
 
 
 def decoder_name(stream: AvStream) -> str | None:
@@ -125,27 +125,28 @@ def sample_aspect(stream: AvVideoStream) -> Fraction:
     return Fraction(aspect)
 
 
-def side_data_of(frame: VideoFrame) -> dict[str, bytes] | None:
-    """Side data of a picture by type name; None where PyAV cannot list it.
+def _unlisted_side_data(cls: type[SideDataType], value: int) -> SideDataType:
+    """A nameless member for a kind of side data that PyAV does not know."""
+    member = object.__new__(cls)
+    member._name_ = f"UNLISTED_{value}"
+    member._value_ = value  # type: ignore[assignment]
+    return member
 
-    PyAV refuses the whole list when one entry is of a kind that it does not know (the view
-    number of a stereo picture, for example).
-    """
-    try:
-        entries: Iterable[SideData] = frame.side_data  # type: ignore[assignment]
-        return {entry.type.name: bytes(entry) for entry in entries}
-    except ValueError:
-        return None
+
+# With one entry that it cannot name (EXIF, the view of a stereo picture), PyAV refuses the whole
+# list, and the display matrix with it: its rotation is given elsewhere, its mirror is not.
+SideDataType._missing_ = classmethod(_unlisted_side_data)  # type: ignore[method-assign,assignment]
+
+
+def side_data_of(frame: VideoFrame) -> dict[str, bytes]:
+    """A frame's side data by name."""
+    entries: Iterable[SideData] = frame.side_data  # type: ignore[assignment]
+    return {entry.type.name: bytes(entry) for entry in entries}
 
 
 def orientation_of(frame: VideoFrame) -> Orientation:
     """Turn and mirror that the container attaches to its pictures."""
-    side_data = side_data_of(frame)
-    if side_data is None:
-        # Degrees counter-clockwise; a mirror cannot be told from this.
-        clockwise = -frame.rotation % 360
-        return Orientation(clockwise) if clockwise in _QUARTERS else Orientation(irregular=True)
-    matrix = side_data.get("DISPLAYMATRIX")
+    matrix = side_data_of(frame).get("DISPLAYMATRIX")
     return Orientation() if matrix is None else from_display_matrix(matrix)
 
 
@@ -154,9 +155,7 @@ def hdr_kind(stream: AvVideoStream, frame: VideoFrame | None, *, dolby_vision: b
     transfer = stream.codec_context.color_trc
     if frame is not None:
         transfer = frame.color_trc or transfer
-        dolby_vision = dolby_vision or any(
-            name.startswith("DOVI") for name in side_data_of(frame) or ()
-        )
+        dolby_vision = dolby_vision or any(name.startswith("DOVI") for name in side_data_of(frame))
     if dolby_vision:
         return "dolby_vision"
     return {_TRANSFER_PQ: "hdr10", _TRANSFER_HLG: "hlg"}.get(int(transfer))

@@ -8,10 +8,13 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from engines.errors import LimitExceededError, UnsupportedCodecError
+from engines.media import photographs
+from engines.media.ends import early_end
 from engines.media.limits import MediaLimits
+from engines.media.transport import scrambled_pids
 
 _CONTAINERS = frozenset(
     {b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"dinf", b"moof", b"traf", b"udta",
@@ -30,6 +33,12 @@ _HEAD_BYTES = 16
 _SHORT_HEADER = 8
 _WEBP_HEAD_BYTES = 32
 _WEBP_ANIMATION = 2
+_TIFF_ORDERS: Final[dict[bytes, Literal["<", ">"]]] = {b"II*\0": "<", b"MM\0*": ">"}
+_TIFF_ENTRY_BYTES = 12
+_TIFF_COMPRESSION = 259
+_TIFF_JPEG = (6, 7)
+_TIFF_RAW_CAMERA = 50_706
+"""The tag that says which version of DNG a file follows."""
 _SEGMENT_ID = b"\x18\x53\x80\x67"
 _EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
@@ -48,11 +57,17 @@ class Structure:
     encrypted_tracks: set[int] = field(default_factory=set)
     """Ordinals of the tracks whose samples are encrypted; the demuxer counts its streams alike.
     Such a track is not tried: its first pictures may decode, to noise."""
+    scrambled_pids: set[int] = field(default_factory=set)
+    """Streams of a transport stream, by their PID, whose samples are scrambled."""
+    partly_scrambled_pids: set[int] = field(default_factory=set)
+    """The same, where most samples are in the clear."""
     external_references: list[str] = field(default_factory=list)
     sample_entries: list[str] = field(default_factory=list)
     """Four-letter codes of the tracks' codecs."""
     dolby_vision: bool = False
     edit_lists: bool = False
+    read_to: int | None = None
+    """Where the demuxer shall believe that the file ends; None for its true end."""
     opened_by_name: bool = False
     """No demuxer knew the first bytes; the name's ending chose one (see container.py)."""
     has_index: bool = True
@@ -185,12 +200,38 @@ def _refuse_animated_webp(descriptor: int) -> None:
         raise UnsupportedCodecError(msg)
 
 
+def _refuse_jpeg_in_tiff(descriptor: int, order: Literal["<", ">"]) -> None:
+    """The decoder reads such strips in raw camera files alone; of others it makes black ones."""
+    (at,) = struct.unpack(f"{order}I", os.pread(descriptor, 4, 4).ljust(4, b"\0"))
+    raw = os.pread(descriptor, 2, at).ljust(2, b"\0")
+    count = struct.unpack(f"{order}H", raw)[0]
+    entries = os.pread(descriptor, count * _TIFF_ENTRY_BYTES, at + 2)
+    tags = {}
+    for entry in range(len(entries) // _TIFF_ENTRY_BYTES):
+        tag, _, _, value, _ = struct.unpack_from(
+            f"{order}HHIHH", entries, entry * _TIFF_ENTRY_BYTES
+        )
+        tags[tag] = value
+    if tags.get(_TIFF_COMPRESSION) in _TIFF_JPEG and _TIFF_RAW_CAMERA not in tags:
+        msg = "TIFF with JPEG compression: no allowed decoder reads it"
+        raise UnsupportedCodecError(msg)
+
+
+def _photograph(descriptor: int, size: int, found: Structure) -> None:
+    """Cut off what a camera puts behind its picture."""
+    is_photograph, end = photographs.first_picture_end(descriptor, size)
+    if end is None:
+        found.truncated = "the end mark of the picture is missing"
+    elif is_photograph:
+        found.read_to = end
+
+
 def read_structure(descriptor: int, size: int, limits: MediaLimits) -> Structure:
     """Walk the structure of an open file of ``size`` bytes.
 
     Raises:
         LimitExceededError: boxes are nested too deeply.
-        UnsupportedCodecError: an animated WebP.
+        UnsupportedCodecError: an animated WebP, a TIFF with JPEG compression.
     """
     found = Structure(size_bytes=size)
     head = os.pread(descriptor, _HEAD_BYTES, 0)
@@ -206,4 +247,12 @@ def read_structure(descriptor: int, size: int, limits: MediaLimits) -> Structure
         declared = struct.unpack("<I", head[4:8])[0] + 8
         if declared > size and declared < 2**32 - 1:
             found.truncated = f"the RIFF chunk ends {declared - size} bytes after the file"
+    elif head[:4] in _TIFF_ORDERS:
+        _refuse_jpeg_in_tiff(descriptor, _TIFF_ORDERS[head[:4]])
+    elif head.startswith(photographs.SIGNATURE):
+        _photograph(descriptor, size, found)
+    else:
+        found.truncated = early_end(descriptor, size)
+        found.scrambled_pids, found.partly_scrambled_pids = scrambled_pids(descriptor, size)
+        found.encrypted = bool(found.scrambled_pids)
     return found

@@ -9,9 +9,11 @@ import hostile
 import numpy as np
 import pytest
 from made_media import noise_free_scene, tone, write_video
+from PIL import Image, ImageOps
 
 from engines.contracts.media import SampleDocument
 from engines.media.probe import probe
+from engines.media.samples import SampleArchive
 
 Decode = Callable[..., tuple[SampleDocument, Path]]
 
@@ -157,6 +159,46 @@ def test_a_hole_of_minutes_stays_a_hole(tmp_path: Path, decoded: Decode) -> None
     assert np.load(out / "pts.npy")[:-1].tolist() == pts
     assert document.video is not None
     assert document.video.variable_rate
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_photographs_stand_upright(
+    suffix: str, orientation: int, tmp_path: Path, decoded: Decode
+) -> None:
+    """All eight EXIF orientations, as another library turns and mirrors them."""
+    path = tmp_path / f"a.{suffix}"
+    exif = Image.Exif()
+    exif[0x112] = orientation
+    Image.fromarray(noise_free_scene(3, 1, (96, 64))[0]).save(path, exif=exif)
+    with Image.open(path) as stored:
+        upright = np.asarray(ImageOps.exif_transpose(stored).convert("RGB"), dtype=np.float64)
+    document, out = decoded(path, long_edge=96)
+    with SampleArchive(out / "samples.zip") as archive:
+        shown = archive.read(archive.names[0])
+    assert shown.shape == upright.shape
+    assert np.abs(shown - upright).mean() < 9
+    assert document.video is not None
+    assert (document.video.width, document.video.height) == shown.shape[1::-1]
+
+
+@pytest.mark.parametrize("behind", ["map", "film"])
+def test_what_a_camera_puts_behind_its_picture_is_no_frame(
+    behind: str, tmp_path: Path, decoded: Decode
+) -> None:
+    """Gain maps, depth maps, the second eye, short films: the file stays one picture."""
+    path, other = tmp_path / "a.jpg", tmp_path / "b.jpg"
+    exif = Image.Exif()
+    exif[271] = "maker"
+    Image.fromarray(noise_free_scene(1, 1, (96, 64))[0]).save(path, exif=exif)
+    Image.new("L", (48, 32), 9).save(other)
+    appended = other if behind == "map" else hostile.small_mp4(tmp_path)
+    path.write_bytes(path.read_bytes() + appended.read_bytes())
+    document, _ = decoded(path)
+    assert document.media.kind == "image"
+    assert document.verdict == "complete"
+    assert document.video is not None
+    assert (document.video.frames_decoded, document.video.width) == (1, 96)
 
 
 def _program(path: Path, size: tuple[int, int], number: int, pitch_hz: float) -> list[bytes]:

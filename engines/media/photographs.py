@@ -1,0 +1,45 @@
+"""Where the picture of a JPEG file ends, and whether the file is a photograph.
+
+Phones put more behind it: a gain map, a depth map, the second eye, a short film. Read on, such a
+file looks like a stream of JPEG pictures.
+"""
+
+import os
+import struct
+from typing import Final
+
+SIGNATURE: Final = b"\xff\xd8\xff"
+_MARKS: Final = (b"Exif\0\0", b"MPF\0")
+"""What cameras write into the application segments, and writers of JPEG streams do not."""
+_APPLICATION: Final = range(0xE0, 0xF0)
+_START_OF_SCAN: Final = 0xDA
+_END_OF_PICTURE: Final = b"\xff\xd9"
+_SEGMENT_HEAD: Final = 4
+_MARKER: Final = 0xFF
+_BLOCK_BYTES: Final = 1 << 20
+
+
+def first_picture_end(descriptor: int, size: int) -> tuple[bool, int | None]:
+    """(Is a photograph, offset behind the first picture or None where it has no end).
+
+    Args:
+        descriptor: an open file that begins with ``SIGNATURE``.
+        size: its bytes.
+    """
+    is_photograph, at = False, 2
+    while at < size:
+        raw = os.pread(descriptor, _SEGMENT_HEAD + max(map(len, _MARKS)), at)
+        if len(raw) < _SEGMENT_HEAD or raw[0] != _MARKER:
+            # Damaged or of a strange kind; the decoder shall say so.
+            return False, size
+        marker, length = struct.unpack_from(">xBH", raw)
+        at += 2 + length
+        is_photograph |= marker in _APPLICATION and raw[_SEGMENT_HEAD:].startswith(_MARKS)
+        if marker == _START_OF_SCAN:
+            break
+    while at < size:
+        found = os.pread(descriptor, _BLOCK_BYTES + 1, at).find(_END_OF_PICTURE)
+        if found >= 0:
+            return is_photograph, at + found + len(_END_OF_PICTURE)
+        at += _BLOCK_BYTES
+    return is_photograph, None
