@@ -24,6 +24,7 @@ from engines.media.doubt import REACH, doubtful_frames
 from engines.media.limits import RAW_DEMUXERS
 from engines.media.onepass import OnePass
 from engines.media.people import FILE as PEOPLE_FILE
+from engines.media.problems import PARTIAL, problems_of
 from engines.media.signals import SIGNAL_NAMES, THUMB_SHAPE
 from engines.media.sound import RATE_HZ, save_npy
 from engines.media.structure import Structure
@@ -31,27 +32,8 @@ from engines.media.workspace import FILES, Workspace
 
 _VARIABLE_SHARE = 0.01
 _VARIABLE_STEP = 0.1
-_END_TOLERANCE_S = 0.5
-_UNREAD_SHARE = 0.1
-_COUNTING = ("iso", "riff")
-"""Kinds whose headers count the pictures that the writer knew of."""
-_MAX_NAMED_SPANS = 50
 _THUMB_BLOCK = 256
 _SIGNAL_BLOCK = 8192
-_PARTIAL = frozenset(
-    {
-        "damaged",
-        "encrypted_parts",
-        "encrypted_track",
-        "gap_shortened",
-        "no_picture",
-        "no_sound",
-        "stopped",
-        "truncated",
-        "unread",
-        "unrecognised_start",
-    }
-)
 _MOTION = SIGNAL_NAMES.index("change1")
 
 Int64Array = npt.NDArray[np.int64]
@@ -76,8 +58,8 @@ def assemble(
         _refuse_nothing(one, structure)
     start_s = one.start_s
     end_s = _end_s(one, audio)
-    problems = _problems(one, probe, structure, end_s)
-    verdict: Verdict = "partial" if any(p.code in _PARTIAL for p in problems) else "complete"
+    problems = problems_of(one, probe, structure, end_s)
+    verdict: Verdict = "partial" if any(p.code in PARTIAL for p in problems) else "complete"
     base = one.video_clock.time_base
     return SampleDocument(
         coverage=_coverage(one, probe, start_s, end_s, problems),
@@ -165,103 +147,6 @@ def _end_s(one: OnePass, audio: AudioStream | None) -> float:
     return max(ends, default=0.0)
 
 
-def _problems(one: OnePass, probe: MediaProbe, structure: Structure, end_s: float) -> list[Problem]:
-    problems = [p for p in probe.problems if p.code != "truncated"]
-    if structure.truncated and not (structure.kind in _COUNTING and _all_there(one, probe)):
-        problems.append(Problem(code="truncated", message=structure.truncated, start_s=end_s))
-    problems += _damage(one)
-    if one.damage.stopped:
-        problems.append(Problem(code="stopped", message=one.damage.stopped, start_s=end_s))
-    problems += _silent_streams(one, probe)
-    clock = one.video_clock
-    if clock.repaired or one.audio_clock.epoch or clock.epoch:
-        problems.append(
-            Problem(
-                code="times_repaired",
-                message=f"{clock.repaired} frame times did not rise, "
-                f"{max(clock.epoch, one.audio_clock.epoch)} steps back of the clock",
-            )
-        )
-    problems += _misplaced_sound(one)
-    declared = probe.media.declared_duration_s
-    found = end_s - one.start_s
-    if declared is not None and abs(declared - found) > max(_END_TOLERANCE_S, 0.05 * found):
-        problems.append(
-            Problem(
-                code="duration_differs",
-                message=f"the header says {declared:.3f} s, {found:.3f} s decode",
-            )
-        )
-        if declared > found and not one.damage.stopped:
-            problems += _unread(one, structure, end_s)
-    return problems
-
-
-def _unread(one: OnePass, structure: Structure, end_s: float) -> list[Problem]:
-    """Bytes behind the place where a demuxer lost its way.
-
-    Only where the header promises more than came; an MP4 file has an index, and lists what it
-    promises.
-    """
-    if structure.kind == "iso" or structure.truncated or one.read_to is None:
-        return []
-    left = structure.size_bytes - one.read_to
-    if left < _UNREAD_SHARE * structure.size_bytes:
-        return []
-    message = f"{left} bytes behind the last packet were not understood"
-    return [Problem(code="unread", message=message, start_s=end_s)]
-
-
-def _misplaced_sound(one: OnePass) -> list[Problem]:
-    """Sound that could not all stand where its times say."""
-    found = []
-    sound = one.sound
-    if sound.overlapped:
-        message = f"{sound.overlapped / RATE_HZ:.3f} s of sound overlap what came before: left out"
-        found.append(Problem(code="sound_overlaps", message=message))
-    if sound.shortened_s:
-        message = (
-            f"a gap in the sound is kept {sound.shortened_s:.0f} s shorter than its times say; "
-            "what follows it is early by as much"
-        )
-        found.append(Problem(code="gap_shortened", message=message))
-    return found
-
-
-def _silent_streams(one: OnePass, probe: MediaProbe) -> list[Problem]:
-    """Chosen streams of which nothing decoded; one without any data is merely empty."""
-    found = []
-    if probe.video is not None and one.num_frames == 0:
-        empty = probe.video.stream_index not in one.seen_streams
-        empty = empty and not probe.video.frames_declared
-        code = "empty_stream" if empty else "no_picture"
-        found.append(Problem(code=code, message="not one picture decodes"))
-    if probe.audio is not None and one.sound.start is None:
-        empty = probe.audio.stream_index not in one.seen_streams
-        code = "empty_stream" if empty else "no_sound"
-        found.append(Problem(code=code, message="not one sample of sound decodes"))
-    return found
-
-
-def _all_there(one: OnePass, probe: MediaProbe) -> bool:
-    """Whether as many frames decoded as the header counts: then the missing tail held none."""
-    declared = probe.video.frames_declared if probe.video else None
-    return declared is not None and one.num_frames >= declared and one.damage.packets == 0
-
-
-def _damage(one: OnePass) -> list[Problem]:
-    damage = one.damage
-    if not damage.packets:
-        return []
-    message = f"{damage.packets} damaged packets in the whole file"
-    if not damage.spans:
-        return [Problem(code="damaged", message=message)]
-    return [
-        Problem(code="damaged", message=message, start_s=start, end_s=end)
-        for start, end in damage.spans[:_MAX_NAMED_SPANS]
-    ]
-
-
 def _coverage(
     one: OnePass, probe: MediaProbe, start_s: float, end_s: float, problems: list[Problem]
 ) -> Coverage:
@@ -271,7 +156,7 @@ def _coverage(
     missing = 0.0
     if codes & {"truncated", "stopped"} and declared is not None:
         missing = max(0.0, declared - (end_s - start_s))
-    reasons = [p.message for p in problems if p.code in _PARTIAL]
+    reasons = [p.message for p in problems if p.code in PARTIAL]
     return Coverage(
         covered_s=max(0.0, end_s - start_s - damaged),
         skipped_s=damaged + missing,
