@@ -4,6 +4,7 @@ The demuxers of these formats give what is there and say nothing.
 """
 
 import os
+import re
 import struct
 from collections.abc import Callable
 from typing import Final
@@ -17,7 +18,13 @@ _CAF_CHUNK: Final = 12
 _TS_PACKET: Final = 188
 _GIF_HEAD: Final = 13
 _GIF_PICTURE: Final = 10
-_MAX_GIF_BYTES: Final = 64 << 20
+_GIF_ZEROS: Final = re.compile(rb"\0+")
+_MAX_GIF_BYTES: Final = 16 << 20
+_MAX_CHUNKS: Final = 1000
+"""More than any writer makes before the sound; a hostile file may hold millions of empty ones."""
+_UNKNOWN_LENGTH_64: Final = 2**64 - 1
+_ASF_FLAGS_AT: Final = 88
+_ASF_BROADCAST: Final = 1
 
 
 def early_end(descriptor: int, size: int) -> str | None:
@@ -35,7 +42,8 @@ def _short_of(declared: int, size: int, what: str) -> str | None:
 
 def _aiff(descriptor: int, size: int) -> str | None:
     (length,) = struct.unpack(">I", os.pread(descriptor, 4, 4).ljust(4, b"\0"))
-    return None if length == _UNKNOWN_LENGTH else _short_of(length + 8, size, "the FORM chunk")
+    # The last byte may be a pad that the writer left out.
+    return None if length == _UNKNOWN_LENGTH else _short_of(length + 7, size, "the FORM chunk")
 
 
 def _au(descriptor: int, size: int) -> str | None:
@@ -45,7 +53,8 @@ def _au(descriptor: int, size: int) -> str | None:
 
 def _rf64(descriptor: int, size: int) -> str | None:
     raw = os.pread(descriptor, 8, 20).ljust(8, b"\0")
-    return _short_of(struct.unpack("<Q", raw)[0] + 8, size, "the RF64 chunk")
+    (length,) = struct.unpack("<Q", raw)
+    return None if length == _UNKNOWN_LENGTH_64 else _short_of(length + 8, size, "the RF64 chunk")
 
 
 def _w64(descriptor: int, size: int) -> str | None:
@@ -55,7 +64,9 @@ def _w64(descriptor: int, size: int) -> str | None:
 
 def _caf(descriptor: int, size: int) -> str | None:
     at = 8
-    while at < size:
+    for _ in range(_MAX_CHUNKS):
+        if at >= size:
+            break
         raw = os.pread(descriptor, _CAF_CHUNK, at)
         if len(raw) < _CAF_CHUNK:
             return "the file ends within the head of a chunk"
@@ -81,7 +92,9 @@ def _asf(descriptor: int, size: int) -> str | None:
     data = os.pread(descriptor, 65_536, 0)
     at = data.find(_ASF_PROPERTIES)
     raw = data[at + _ASF_SIZE_AT : at + _ASF_SIZE_AT + 8]
-    if at < 0 or len(raw) < struct.calcsize("<Q"):
+    flags = data[at + _ASF_FLAGS_AT : at + _ASF_FLAGS_AT + 1]
+    # A live recording's header cannot know its length.
+    if at < 0 or not flags or flags[0] & _ASF_BROADCAST:
         return None
     return _short_of(struct.unpack("<Q", raw)[0], size, "what the header announces")
 
@@ -112,7 +125,8 @@ def _gif(descriptor: int, size: int) -> str | None:
             at += _GIF_PICTURE + _colours(data[min(at + 9, len(data) - 1)]) + 1
         elif kind == b"\0":
             # Some writers leave one between two blocks.
-            at += 1
+            zeros = _GIF_ZEROS.match(data, at)
+            at = zeros.end() if zeros else at + 1
             continue
         else:
             return None if kind == b";" else f"behind {at} bytes there is no picture any more"

@@ -18,6 +18,7 @@ from engines.media.streams import time_base_of
 _JOINABLE = frozenset({"mpegts", "mpeg", "matroska", "webm"})
 """Containers that may simply be put one behind the other."""
 _MAX_HELD = 100
+"""A stream that is so far ahead is believed alone."""
 
 
 def may_be_joined(container_name: str) -> bool:
@@ -42,6 +43,8 @@ class Joins:
         self._steps_s: dict[int, float] = {}
         """How far the streams stepped back that wait for the others."""
         self._held: list[Packet[Stream]] = []
+        self._behind: set[int] = set()
+        """Streams that still give a part whose end is booked already."""
 
     def arrange(self, packets: Iterable[Packet[Stream]]) -> Iterator[Packet[Stream]]:
         """The same packets; where ``packets`` raises, a second call goes on."""
@@ -51,7 +54,9 @@ class Joins:
                 start_s = packet.dts * self._tick_s[index]
                 step_s = self._last_s.get(index, start_s) - start_s
                 self._last_s[index] = start_s
-                if step_s > STEP_BACK_S:
+                if step_s > STEP_BACK_S and index in self._behind:
+                    self._behind.remove(index)
+                elif step_s > STEP_BACK_S:
                     if index in self._steps_s:
                         yield from self._release()
                     self._steps_s[index] = step_s
@@ -69,8 +74,13 @@ class Joins:
                 self._note_end(packet)
                 yield packet
 
+    def flush(self) -> Iterator[Packet[Stream]]:
+        """The packets that are still held, where no more come."""
+        if self._steps_s:
+            yield from self._release()
+
     def _note_end(self, packet: Packet[Stream]) -> None:
-        if packet.pts is not None:
+        if packet.pts is not None and packet.stream_index not in self._behind:
             end = packet.pts + (packet.duration or 0)
             end_s = end * self._tick_s[packet.stream_index]
             if self._end_s is None or end_s > self._end_s:
@@ -81,6 +91,7 @@ class Joins:
         if self._is_join() and self._end_s is not None:
             self._epochs.part_ends_s.append(self._end_s)
             self._end_s = None
+            self._behind = set(self._tick_s) - set(self._steps_s)
         held, self._held = self._held, []
         self._steps_s = {}
         for packet in held:

@@ -116,6 +116,9 @@ class OnePass:
                     step_s=params.people_step_s,
                     budget=params.people_budget,
                 )
+        declared = self._audio.duration if self._audio is not None else None
+        self.sound_declared_s = None if declared is None else float(declared * base)
+        """Length of the sound as the header has it."""
         self._size = (0, 0)
         self._check_sound_at = 0
         self._skip_picture_to: int | None = None

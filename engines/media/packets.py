@@ -147,6 +147,8 @@ class PacketDecoder:
                 self.damage.note(None, 0.0)
             else:
                 return
+        if self._joins is not None:
+            yield from self._joins.flush()
         self.damage.stopped = "the container cannot be read any further"
 
     def _decode(self, packet: Packet[Stream]) -> list[VideoFrame | AudioFrame]:

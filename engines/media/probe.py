@@ -232,6 +232,10 @@ def _problems(container: InputContainer, structure: Structure) -> list[Problem]:
         for s in container.streams
         if s.id in structure.partly_scrambled_pids
     ]
+    if structure.read_to is not None and structure.read_to < structure.size_bytes:
+        left = structure.size_bytes - structure.read_to
+        message = f"{left} bytes behind the first picture are not looked at"
+        problems.append(Problem(code="behind_picture", message=message))
     unsupported = [s for s in container.streams if s.type in ("video", "audio")]
     problems += [
         Problem(

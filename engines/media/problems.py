@@ -24,6 +24,7 @@ PARTIAL: Final = frozenset(
 """Codes of the problems that leave something out."""
 _END_TOLERANCE_S: Final = 0.5
 _END_TOLERANCE_SHARE: Final = 0.05
+_SOUND_TOLERANCE_S: Final = 0.1
 _UNREAD_SHARE: Final = 0.1
 _COUNTING: Final = ("iso", "riff")
 """Kinds whose headers count the pictures that the writer knew of."""
@@ -60,9 +61,12 @@ def _cut_off(one: OnePass, probe: MediaProbe, structure: Structure, end_s: float
 
 
 def _all_there(one: OnePass, probe: MediaProbe) -> bool:
-    """Whether as many frames decoded as the header counts: then the missing tail held none."""
+    """Whether as much decoded as the header counts: then the missing tail held nothing of it."""
     declared = probe.video.frames_declared if probe.video else None
-    return declared is not None and one.num_frames >= declared and one.damage.packets == 0
+    if declared is None or one.num_frames < declared or one.damage.packets:
+        return False
+    sound_s = one.sound_declared_s
+    return sound_s is None or one.sound.decoded_s >= sound_s - _SOUND_TOLERANCE_S
 
 
 def _damage(one: OnePass) -> list[Problem]:
@@ -132,17 +136,20 @@ def _other_length(
     message = f"the header says {declared:.3f} s, {found_s:.3f} s decode"
     problems = [Problem(code="duration_differs", message=message)]
     if declared > found_s and not one.damage.stopped:
-        problems += _unread(one, structure, end_s)
+        problems += _unread(one, probe, structure, end_s)
     return problems
 
 
-def _unread(one: OnePass, structure: Structure, end_s: float) -> list[Problem]:
+def _unread(one: OnePass, probe: MediaProbe, structure: Structure, end_s: float) -> list[Problem]:
     """Bytes behind the place where a demuxer lost its way.
 
     Only where the header promises more than came; an MP4 file has an index, and lists what it
-    promises.
+    promises. Streams that were not chosen may lie behind the others and are not read.
     """
-    if structure.kind == "iso" or structure.truncated or one.read_to is None:
+    chosen = (probe.video is not None) + (probe.audio is not None)
+    if structure.kind == "iso" or structure.truncated or probe.num_streams > chosen:
+        return []
+    if one.read_to is None:
         return []
     left = structure.size_bytes - one.read_to
     if left < _UNREAD_SHARE * structure.size_bytes:

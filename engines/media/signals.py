@@ -7,7 +7,6 @@ before it, so that a flash, a dissolve and a cut can be told apart afterwards wi
 
 from typing import Final
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -181,7 +180,7 @@ def _compensate(
 
 
 class SignalBuffer:
-    """Collects thumbnails and gives their signals by the hundred.
+    """Collects thumbnails and gives their signals in blocks of some hundred.
 
     Between two decoded frames little of this code and data is left in the processor's caches: the
     same batches cost half when they follow each other.
@@ -206,6 +205,9 @@ class SignalBuffer:
 
     def take(self) -> tuple[UInt8Array, FloatArray]:
         """RGB thumbnails (uint8 [n, 27, 48, 3]) and signals of what waited."""
+        # Flows load this module for its names, and no heavy library with it.
+        import cv2
+
         waiting, self._waiting = self._waiting, []
         fresh = np.empty((len(waiting), *THUMB_SHAPE), dtype=np.uint8)
         signals = np.empty((len(waiting), len(SIGNAL_NAMES)), dtype=np.float32)

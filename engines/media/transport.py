@@ -15,6 +15,8 @@ _SYNCS_IN_A_ROW: Final = 5
 _NULL_PID: Final = 0x1FFF
 _START_CODE: Final = b"\x00\x00\x01"
 _PES_MARK: Final = 0b10
+_WITHOUT_FLAGS: Final = frozenset({0xBC, 0xBE, 0xBF, 0xF0, 0xF1, 0xF2, 0xF8, 0xFF})
+"""Stream ids whose units have no flags behind their length (ISO/IEC 13818-1, 2.4.3.6)."""
 _MIN_STARTS: Final = 2
 
 
@@ -32,14 +34,16 @@ def _unit_starts(data: bytes, first: int, spacing: int) -> Iterator[tuple[int, b
     """(PID, is scrambled) of every packet in which a unit of its stream begins."""
     for at in range(first, len(data) - _PACKET_BYTES + 1, spacing):
         flags, control = data[at + 1], data[at + 3]
-        if data[at] != _SYNC or not flags & 0x40 or not control & 0x10:
+        # Packets that arrived damaged (the first flag) say nothing.
+        if data[at] != _SYNC or flags & 0x80 or not flags & 0x40 or not control & 0x10:
             continue
         pid = (flags & 0x1F) << 8 | data[at + 2]
         payload = at + 4 + (1 + data[at + 4] if control & 0x20 else 0)
         head = data[payload : min(payload + 9, at + _PACKET_BYTES)]
         is_clear = head.startswith(_START_CODE)
         scrambled = bool(control & 0xC0) and not is_clear
-        if is_clear and len(head) > len(_START_CODE) + 3 and head[6] >> 6 == _PES_MARK:
+        has_flags = len(head) > len(_START_CODE) + 3 and head[3] not in _WITHOUT_FLAGS
+        if is_clear and has_flags and head[6] >> 6 == _PES_MARK:
             scrambled = bool(head[6] & 0x30)
         if pid != _NULL_PID:
             yield pid, scrambled
