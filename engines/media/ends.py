@@ -9,13 +9,14 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from engines.media.transport import SYNC, cut_packet
+
 _UNKNOWN_LENGTH: Final = 2**32 - 1
 _ASF_START: Final = bytes.fromhex("3026b2758e66cf11")
 _ASF_PROPERTIES: Final = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_SIZE_AT: Final = 40
 _OGG_PAGE: Final = 27
 _CAF_CHUNK: Final = 12
-_TS_PACKET: Final = 188
 _GIF_HEAD: Final = 13
 _GIF_PICTURE: Final = 10
 _GIF_ZEROS: Final = re.compile(rb"\0+")
@@ -36,30 +37,31 @@ def early_end(descriptor: int, size: int) -> str | None:
     return None
 
 
-def _short_of(declared: int, size: int, what: str) -> str | None:
+def short_of(declared: int, size: int, what: str) -> str | None:
+    """Why a file of ``size`` bytes is short of where ``what`` ends in it; None where it is not."""
     return f"{what} ends {declared - size} bytes after the file" if declared > size else None
 
 
 def _aiff(descriptor: int, size: int) -> str | None:
     (length,) = struct.unpack(">I", os.pread(descriptor, 4, 4).ljust(4, b"\0"))
     # The last byte may be a pad that the writer left out.
-    return None if length == _UNKNOWN_LENGTH else _short_of(length + 7, size, "the FORM chunk")
+    return None if length == _UNKNOWN_LENGTH else short_of(length + 7, size, "the FORM chunk")
 
 
 def _au(descriptor: int, size: int) -> str | None:
     head, length = struct.unpack(">II", os.pread(descriptor, 8, 4).ljust(8, b"\0"))
-    return None if length == _UNKNOWN_LENGTH else _short_of(head + length, size, "the sound")
+    return None if length == _UNKNOWN_LENGTH else short_of(head + length, size, "the sound")
 
 
 def _rf64(descriptor: int, size: int) -> str | None:
     raw = os.pread(descriptor, 8, 20).ljust(8, b"\0")
     (length,) = struct.unpack("<Q", raw)
-    return None if length == _UNKNOWN_LENGTH_64 else _short_of(length + 8, size, "the RF64 chunk")
+    return None if length == _UNKNOWN_LENGTH_64 else short_of(length + 8, size, "the RF64 chunk")
 
 
 def _w64(descriptor: int, size: int) -> str | None:
     raw = os.pread(descriptor, 8, 16).ljust(8, b"\0")
-    return _short_of(struct.unpack("<Q", raw)[0], size, "the RIFF chunk")
+    return short_of(struct.unpack("<Q", raw)[0], size, "the RIFF chunk")
 
 
 def _caf(descriptor: int, size: int) -> str | None:
@@ -75,17 +77,8 @@ def _caf(descriptor: int, size: int) -> str | None:
             return None
         at += _CAF_CHUNK + length
         if name == b"data":
-            return _short_of(at, size, "the sound")
+            return short_of(at, size, "the sound")
     return None
-
-
-def _mpegts(descriptor: int, size: int) -> str | None:
-    """Only where the packets reach to the very end: what was put behind them is no cut."""
-    whole, rest = divmod(size, _TS_PACKET)
-    starts = [n * _TS_PACKET for n in (0, 1, 2, whole - 2, whole - 1, whole)]
-    if not rest or any(os.pread(descriptor, 1, at) != b"G" for at in starts):
-        return None
-    return "the file ends within a packet"
 
 
 def _asf(descriptor: int, size: int) -> str | None:
@@ -96,7 +89,7 @@ def _asf(descriptor: int, size: int) -> str | None:
     # A live recording's header cannot know its length.
     if at < 0 or not flags or flags[0] & _ASF_BROADCAST:
         return None
-    return _short_of(struct.unpack("<Q", raw)[0], size, "what the header announces")
+    return short_of(struct.unpack("<Q", raw)[0], size, "what the header announces")
 
 
 def _ogg(descriptor: int, size: int) -> str | None:
@@ -109,7 +102,7 @@ def _ogg(descriptor: int, size: int) -> str | None:
     if len(page) < _OGG_PAGE:
         return "the file ends within the head of a page"
     lengths = page[_OGG_PAGE : _OGG_PAGE + page[_OGG_PAGE - 1]]
-    return _short_of(start + at + _OGG_PAGE + page[_OGG_PAGE - 1] + sum(lengths), size, "a page")
+    return short_of(start + at + _OGG_PAGE + page[_OGG_PAGE - 1] + sum(lengths), size, "a page")
 
 
 def _gif(descriptor: int, size: int) -> str | None:
@@ -150,6 +143,6 @@ _LOOKS: Final[tuple[tuple[bytes, Callable[[int, int], str | None]], ...]] = (
     (_ASF_START, _asf),
     (b"OggS", _ogg),
     (b"GIF8", _gif),
-    (b"G", _mpegts),
+    (bytes([SYNC]), cut_packet),
 )
 """What each format's first bytes are, and how its end is told."""

@@ -1,7 +1,8 @@
 """What the container's own structure says, read by hand within bounds.
 
-A demuxer hides three things that matter here: that the file ends before its structure does
-(an upload cut short), that its samples are encrypted, and that it names data outside itself.
+A demuxer hides things that matter here: that the file ends before its structure does (an upload
+cut short), that its samples are encrypted, that it names data outside itself, that a photograph
+ends before its file does, and that what it holds decodes to nothing true.
 """
 
 import os
@@ -12,7 +13,7 @@ from typing import Final, Literal
 
 from engines.errors import LimitExceededError, UnsupportedCodecError
 from engines.media import photographs
-from engines.media.ends import early_end
+from engines.media.ends import early_end, short_of
 from engines.media.limits import MediaLimits
 from engines.media.transport import scrambled_pids
 
@@ -118,10 +119,9 @@ class _Boxes:
 
     def _note_top(self, name: bytes, at: int, size: int) -> None:
         self._top.append(name)
-        if at + size > self._size and name in _ISO_FIRST:
-            self._found.truncated = (
-                f"box {name.decode('latin-1')} ends {at + size - self._size} bytes after the file"
-            )
+        missing = short_of(at + size, self._size, f"box {name.decode('latin-1')}")
+        if missing and name in _ISO_FIRST:
+            self._found.truncated = missing
 
     def _look(self, name: bytes, start: int, end: int, depth: int) -> None:
         if name in _ENCRYPTED:
@@ -188,8 +188,8 @@ def _matroska(descriptor: int, size: int, found: Structure) -> None:
     value = int.from_bytes(raw, "big") & ((1 << (7 * length)) - 1)
     unknown = (1 << (7 * length)) - 1
     ends = at + 4 + length + value
-    if value not in (0, unknown) and ends > size:
-        found.truncated = f"the segment ends {ends - size} bytes after the file"
+    if value not in (0, unknown):
+        found.truncated = short_of(ends, size, "the segment")
 
 
 def _refuse_animated_webp(descriptor: int) -> None:
@@ -245,8 +245,8 @@ def read_structure(descriptor: int, size: int, limits: MediaLimits) -> Structure
         _refuse_animated_webp(descriptor)
         found.kind = "riff"
         declared = struct.unpack("<I", head[4:8])[0] + 8
-        if declared > size and declared < 2**32 - 1:
-            found.truncated = f"the RIFF chunk ends {declared - size} bytes after the file"
+        if declared < 2**32 - 1:
+            found.truncated = short_of(declared, size, "the RIFF chunk")
     elif head[:4] in _TIFF_ORDERS:
         _refuse_jpeg_in_tiff(descriptor, _TIFF_ORDERS[head[:4]])
     elif head.startswith(photographs.SIGNATURE):

@@ -1,11 +1,11 @@
-"""Scrambled streams of an MPEG transport stream (ISO/IEC 13818-1), told by packet headers."""
+"""What the packet headers of an MPEG transport stream (ISO/IEC 13818-1) tell: scrambling, a cut."""
 
 import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-_SYNC: Final = 0x47
+SYNC: Final = 0x47
 _PACKET_BYTES: Final = 188
 _SPACINGS: Final = (188, 192, 204)
 """Bytes from packet to packet: plain, with a time code before it, with error correction behind."""
@@ -18,6 +18,7 @@ _PES_MARK: Final = 0b10
 _WITHOUT_FLAGS: Final = frozenset({0xBC, 0xBE, 0xBF, 0xF0, 0xF1, 0xF2, 0xF8, 0xFF})
 """Stream ids whose units have no flags behind their length (ISO/IEC 13818-1, 2.4.3.6)."""
 _MIN_STARTS: Final = 2
+_LAST_PACKETS: Final = 2
 
 
 def _first_packet(data: bytes) -> tuple[int, int] | None:
@@ -25,7 +26,7 @@ def _first_packet(data: bytes) -> tuple[int, int] | None:
     for spacing in _SPACINGS:
         for at in range(min(spacing, len(data))):
             syncs = data[at : at + spacing * _SYNCS_IN_A_ROW : spacing]
-            if len(syncs) == _SYNCS_IN_A_ROW and set(syncs) == {_SYNC}:
+            if len(syncs) == _SYNCS_IN_A_ROW and set(syncs) == {SYNC}:
                 return at, spacing
     return None
 
@@ -35,7 +36,7 @@ def _unit_starts(data: bytes, first: int, spacing: int) -> Iterator[tuple[int, b
     for at in range(first, len(data) - _PACKET_BYTES + 1, spacing):
         flags, control = data[at + 1], data[at + 3]
         # Packets that arrived damaged (the first flag) say nothing.
-        if data[at] != _SYNC or flags & 0x80 or not flags & 0x40 or not control & 0x10:
+        if data[at] != SYNC or flags & 0x80 or not flags & 0x40 or not control & 0x10:
             continue
         pid = (flags & 0x1F) << 8 | data[at + 2]
         payload = at + 4 + (1 + data[at + 4] if control & 0x20 else 0)
@@ -76,3 +77,21 @@ def scrambled_pids(descriptor: int, size: int) -> tuple[set[int], set[int]]:
             scrambled[pid] += is_scrambled
     most = {p for p, n in starts.items() if n >= _MIN_STARTS and scrambled[p] * 2 > n}
     return most, {p for p, n in scrambled.items() if n >= _MIN_STARTS} - most
+
+
+def cut_packet(descriptor: int, size: int) -> str | None:
+    """Why an open file is known to end early; None where it ends with a packet.
+
+    Only where packets without additions reach to the very end: what was put behind them is no cut.
+
+    Args:
+        descriptor: the open file.
+        size: its bytes.
+    """
+    whole, rest = divmod(size, _PACKET_BYTES)
+    if not rest or whole < _LAST_PACKETS:
+        return None
+    starts = [n * _PACKET_BYTES for n in (0, 1, 2, whole - 2, whole - 1, whole)]
+    if any(os.pread(descriptor, 1, at) != bytes([SYNC]) for at in starts):
+        return None
+    return "the file ends within a packet"

@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 
 import av
+import cv2
 import numpy as np
 import pytest
 from av.audio.frame import AudioFrame
@@ -65,6 +66,20 @@ def test_a_cut_that_takes_sound_alone_is_told(tmp_path: Path) -> None:
     codes, verdict = _codes(path, tmp_path / "out")
     assert "truncated" in codes
     assert verdict == "partial"
+
+
+def test_what_lies_behind_a_photograph_is_said(tmp_path: Path) -> None:
+    plain = cv2.imencode(".jpg", np.full((48, 64, 3), 90, dtype=np.uint8))[1].tobytes()
+    exif = b"Exif\0\0II*\0\x08\0\0\0" + bytes(6)
+    photograph = plain[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + plain[2:]
+    path = tmp_path / "photograph.jpg"
+    path.write_bytes(photograph + plain)
+    document = decode(path, probe(path), SampleParams(threads=1), tmp_path / "out")
+    assert document.video is not None
+    assert document.video.frames_decoded == 1
+    (said,) = (p.message for p in document.problems if p.code == "behind_picture")
+    assert said.startswith(f"{len(plain)} bytes")
+    assert document.verdict == "complete"
 
 
 class _Packet:
