@@ -11,6 +11,7 @@ from engines.actions.confusions import RuleBook, TimingRule
 from engines.actions.normalise import SEEN, even_effort, fill_holes, normalise_clips, to_body_frame
 from engines.actions.skeleton import JOINTS, Floats, SkeletonClip, joint_rows
 from engines.actions.taxonomy import OTHER, load_taxonomy
+from engines.actions.waving import longest_waving
 from engines.actions.weights import StoredModel, from_bytes
 from engines.errors import EngineError
 from engines.runtime.manifest import verified_bytes
@@ -23,6 +24,12 @@ MIN_SEEN: Final = 0.5
 MIN_RISE: Final = 0.3
 """Torso lengths: half of what the training clips of sitting down and standing up show at the
 median; 0.946 of those clips have it."""
+MIN_WAVING: Final = 0.75
+"""Share of a window that must be waving: where the hand is raised and lowered too, the network
+knows better where a wave begins and ends."""
+MOST_SURE: Final = 0.95
+"""Probability of what is proven. In 6,753 views of training clips that show something else (from
+the front, and 30, 60 and 90 degrees aside) four strokes in a row were never counted."""
 _SIGNS: Final = {"rise": 1.0, "sink": -1.0}
 _ENDS: Final = 5
 
@@ -43,9 +50,17 @@ class ActionClassifier:
         self._needs = tuple(needs.get(name, ()) for name in self.classes)
         signs = {entry.name: _SIGNS[entry.hips] for entry in load_taxonomy().classes if entry.hips}
         self._hips = np.array([signs.get(name, 0.0) for name in self.classes])
+        self._strokes = {
+            self.classes.index(entry.name): entry.waving_strokes
+            for entry in load_taxonomy().classes
+            if entry.waving_strokes is not None and entry.name in self.classes
+        }
 
     def scores(self, windows: Sequence[SkeletonClip]) -> Floats:
         """Probabilities of the classes.
+
+        A window that consists of waving is mostly the class which that proves, whatever the network
+        says.
 
         Args:
             windows: of the shared joints, x and y at least; any length and rate.
@@ -58,7 +73,14 @@ class ActionClassifier:
         """
         clips = normalise_clips(windows, JOINTS, view="flat")
         trained = self._model.trained
-        return trained.probabilities(even_effort(clips, trained.shape.dimensions))
+        said = trained.probabilities(even_effort(clips, trained.shape.dimensions))
+        for row, window in enumerate(windows):
+            strokes, share = longest_waving(window)
+            for column, needed in self._strokes.items():
+                if strokes >= needed and share >= MIN_WAVING:
+                    said[row] *= 1.0 - MOST_SURE * share
+                    said[row, column] += MOST_SURE * share
+        return said
 
     def claimable(self, window: SkeletonClip) -> npt.NDArray[np.bool_]:
         """Which classes a window could show at all, bool [classes].

@@ -28,6 +28,8 @@ class ActionClass(Contract):
     """What must be seen, on one side of the body at least, before the class can be claimed."""
     hips: Literal["rise", "sink"] | None = None
     """What the hips must do over the knees from the beginning to the end, if anything."""
+    waving_strokes: int | None = Field(default=None, ge=1)
+    """So many strokes from side to side of a raised hand, in a row, prove the class."""
     sources: tuple[str, ...]
     """``SET:CLASS`` of the data sets that show it."""
 

@@ -4,7 +4,9 @@ A figure is given by where its joints are in units of its own height; ``draw_per
 a picture. Left is the person's own left, who faces the camera: it is on the right of the picture.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
@@ -12,6 +14,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from engines.actions.pose.find import LookedAt, PoseRows, find_people
+from engines.contracts.actions import PoseDocument, PoseParams
+
+BASE: Final = Fraction(1, 12_000)
+STEP: Final = 1000
+"""Ticks between pictures: twelve a second."""
 Picture = npt.NDArray[np.uint8]
 Joints = dict[str, tuple[float, float]]
 
@@ -182,3 +190,23 @@ def _oval(
     cv2.ellipse(
         picture, centre, axes, float(np.degrees(place.angle)), 0, 360, colour, -1, cv2.LINE_AA
     )
+
+
+def drawn(
+    size: tuple[int, int], *people: tuple[dict[str, tuple[float, float]], Place]
+) -> tuple[Picture, np.ndarray]:
+    """A picture, three times as large when drawn, and float [people, 13, 2] joints in pixels."""
+    large = room(size[0] * 3, size[1] * 3)
+    truth = [
+        draw_person(large, joints, Place(p.x * 3, p.y * 3, p.height * 3, p.angle)) / 3
+        for joints, p in people
+    ]
+    return cv2.resize(large, size, interpolation=cv2.INTER_AREA), np.array(truth)
+
+
+def follow(pictures: Iterable[Picture], **params: object) -> tuple[PoseDocument, PoseRows]:
+    """Twelve pictures a second."""
+    shown = list(pictures)
+    looked_at = LookedAt(time_base=BASE, rate_hz=12.0, covered_s=len(shown) / 12)
+    timed = ((i * STEP, picture) for i, picture in enumerate(shown))
+    return find_people(timed, looked_at, PoseParams(threads=1, **params))

@@ -189,4 +189,6 @@ def _nobody(tracker: PeopleTracker, kept: list[Track], size: tuple[int, int]) ->
 def _crowd(tracker: PeopleTracker, params: PoseParams) -> str | None:
     if tracker.most_people <= params.max_people:
         return None
-    return f"{tracker.most_people} people at a time: the {params.max_people} largest were followed"
+    # The detector misses some of a crowd, and who was looked at may prove to be nobody.
+    seen = f"{tracker.most_people} people or more in one picture"
+    return f"{seen}: only the {params.max_people} largest were looked at"

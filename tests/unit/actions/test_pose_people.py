@@ -1,12 +1,20 @@
 """People found and followed: drawn figures whose joints are known, and pictures without anybody."""
 
-from collections.abc import Iterable
-from fractions import Fraction
-
 import cv2
 import numpy as np
 import pytest
-from made_people import BLAZEPOSE, STANDING, Picture, Place, draw_person, raised_arm, room
+from made_people import (
+    BASE,
+    BLAZEPOSE,
+    STANDING,
+    STEP,
+    Place,
+    draw_person,
+    drawn,
+    follow,
+    raised_arm,
+    room,
+)
 
 from engines.actions.pose import detector, landmarks
 from engines.actions.pose.detector import tiles
@@ -14,31 +22,9 @@ from engines.actions.pose.find import LookedAt, PoseRows, find_people
 from engines.contracts.actions import PoseDocument, PoseParams
 from engines.runtime.batching import BatchRunner
 
-BASE = Fraction(1, 12_000)
-STEP = 1000
 MAIN = list(BLAZEPOSE.values())
 SWAPPED = [0, 2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11]
 """Rows of MAIN with left and right exchanged."""
-
-
-def follow(pictures: Iterable[Picture], **params: object) -> tuple[PoseDocument, PoseRows]:
-    """Twelve pictures a second."""
-    shown = list(pictures)
-    looked_at = LookedAt(time_base=BASE, rate_hz=12.0, covered_s=len(shown) / 12)
-    timed = ((i * STEP, picture) for i, picture in enumerate(shown))
-    return find_people(timed, looked_at, PoseParams(threads=1, **params))
-
-
-def drawn(
-    size: tuple[int, int], *people: tuple[dict[str, tuple[float, float]], Place]
-) -> tuple[Picture, np.ndarray]:
-    """A picture, three times as large when drawn, and float [people, 13, 2] joints in pixels."""
-    large = room(size[0] * 3, size[1] * 3)
-    truth = [
-        draw_person(large, joints, Place(p.x * 3, p.y * 3, p.height * 3, p.angle)) / 3
-        for joints, p in people
-    ]
-    return cv2.resize(large, size, interpolation=cv2.INTER_AREA), np.array(truth)
 
 
 def pixels(document: PoseDocument, rows: PoseRows) -> np.ndarray:
@@ -254,7 +240,7 @@ def test_of_fifty_people_the_largest_are_followed_and_it_is_said(most):
     assert len(document.tracks) == most
     assert np.unique(rows.pts, return_counts=True)[1].max() <= most
     (told,) = document.degraded
-    assert f"the {most} largest were followed" in told
+    assert f"people or more in one picture: only the {most} largest were looked at" in told
     assert told in document.coverage.reason
 
 
