@@ -21,9 +21,9 @@ WEIGHTS_FILE: Final = "weights.npz"
 RULES_FILE: Final = "rules.json"
 MIN_SEEN: Final = 0.5
 """Share of a window's moments in which a part must be seen to count as seen."""
-MIN_RISE: Final = 0.3
-"""Torso lengths: half of what the training clips of sitting down and standing up show at the
-median; 0.946 of those clips have it."""
+MIN_RISE: Final = 0.2
+"""Torso lengths of a body as a pose estimator sees it: half of what the training clips of sitting
+down and standing up show at the median; 0.946 of those clips have it."""
 MIN_WAVING: Final = 0.75
 """Share of a window that must be waving: where the hand is raised and lowered too, the network
 knows better where a wave begins and ends."""

@@ -19,12 +19,12 @@ from engines.actions.normalise import SEEN, fill_holes, remove_jumps, to_body_fr
 from engines.actions.skeleton import JOINTS, Floats, SkeletonClip, joint_rows
 
 _SMOOTH_S: Final = 0.05
-_LEAST_WAY: Final = 0.15
+_LEAST_WAY: Final = 0.12
 """Of a stroke, torso lengths: a pose that shakes turns sooner."""
 _LONGEST_S: Final = 1.0
 _UPRIGHT: Final = 0.3
 """Mean height of the hand over the elbow in a stroke, lengths of the forearm."""
-_APART: Final = 0.5
+_APART: Final = 0.4
 """From hand to hand at the median of a stroke, torso lengths: who claps has less."""
 _MOSTLY: Final = 0.75
 """Share of a stroke's moments in which the hand is above the shoulder, and the arm is seen."""

@@ -118,7 +118,7 @@ def test_a_class_is_not_claimed_where_its_joints_were_not_seen():
 
     every = set(classifier.classes) - {"sit_down", "stand_up"}
     assert claimed(joints) == every
-    legs, below, bare = {"walk", "jog", "squat"}, joints.copy(), joints.copy()
+    legs, below, bare = {"walk", "jog", "squat", "pick_up"}, joints.copy(), joints.copy()
     below[:, 25:29, 1] = 1.1
     assert claimed(below) == every - legs
     one_side = joints.copy()
