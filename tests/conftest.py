@@ -19,6 +19,15 @@ def corpus_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def skeletons_dir() -> Path:
+    """The shared action data beside the checkout; tests that use it skip where it is absent."""
+    path = CHECKOUT.parent / "shared" / "skeletons"
+    if not path.is_dir():
+        pytest.skip("no shared skeletons beside the checkout")
+    return path
+
+
+@pytest.fixture(scope="session")
 def clips_dir() -> Path:
     """The clips that come with the repository."""
     return CHECKOUT / "tests" / "data" / "clips"

@@ -45,7 +45,7 @@ _BONE_ROWS: Final = np.array([[JOINTS.index(name) for name in bone] for bone in 
 
 
 @dataclass(frozen=True)
-class _Run:
+class PersonRun:
     """A stretch of one track that shows one person without a long gap, at a steady rate."""
 
     track: str
@@ -92,7 +92,7 @@ def recognise(
     writer = _Writer(document, classifier, params)
     covered = 0.0
     for track in document.tracks:
-        for run in _runs(track, document, joints, pts, params):
+        for run in steady_runs(track, document, joints, pts, params):
             covered += run.clip.duration_s
             for macro in segment(run.clip, JOINTS, classifier.scores, settings):
                 writer.add(run, macro)
@@ -124,14 +124,22 @@ def _coverage(seen: Coverage, covered_s: float) -> Coverage:
     return seen.model_copy(update={"reason": seen.reason or reason})
 
 
-def _runs(
+def steady_runs(
     track: PersonTrack,
     document: PoseDocument,
     joints: Floats,
     pts: npt.NDArray[np.int64],
     params: ActionsParams,
-) -> Iterator[_Run]:
-    """Stretches of a track, resampled by time."""
+) -> Iterator[PersonRun]:
+    """Stretches of a track that show one person without a long gap, resampled by time.
+
+    Args:
+        track: one of the document's.
+        document: see ``recognise``.
+        joints: float32 [n, 33, 4].
+        pts: int64 [n].
+        params: for the rate and the longest gap.
+    """
     rows = slice(track.first_row, track.last_row + 1)
     tick = Fraction(document.time_base_num, document.time_base_den)
     times = pts[rows].astype(np.float64) * float(tick)
@@ -146,7 +154,7 @@ def _runs(
         even = np.stack([np.interp(grid, times[part], c) for c in poses[part].T], axis=1)
         landmarks = even.reshape(len(grid), *joints.shape[1:]).astype(np.float32)
         end_s = times[part[-1]] + float(np.median(steps))
-        yield _Run(
+        yield PersonRun(
             track.track,
             from_blazepose(landmarks, params.rate_hz, aspect),
             float(grid[0]),
@@ -185,7 +193,7 @@ class _Writer:
         self._params = params
         self._titles = {entry.name: entry.title for entry in load_taxonomy().classes}
 
-    def add(self, run: _Run, macro: MacroSegment) -> None:
+    def add(self, run: PersonRun, macro: MacroSegment) -> None:
         """A macro segment with all that it contains."""
         decided = [self._decide(run, part) for part in macro.parts]
         seconds: dict[str, float] = {}
@@ -206,7 +214,7 @@ class _Writer:
         for part, (name, score) in zip(macro.parts, decided, strict=True):
             self._add_meso(run, part, name, score, parent)
 
-    def _decide(self, run: _Run, part: MesoSegment) -> tuple[str | None, float]:
+    def _decide(self, run: PersonRun, part: MesoSegment) -> tuple[str | None, float]:
         """The label, None for none, and how sure that is."""
         rows, probabilities = slice(part.first, part.last + 1), part.probabilities
         window = SkeletonClip(run.clip.joints[rows], run.clip.visibility[rows], run.clip.rate_hz)
@@ -220,7 +228,7 @@ class _Writer:
         return name, best if name is not None else 1.0 - best
 
     def _add_meso(
-        self, run: _Run, part: MesoSegment, name: str | None, score: float, parent: str
+        self, run: PersonRun, part: MesoSegment, name: str | None, score: float, parent: str
     ) -> None:
         own = self._write(
             run,
@@ -235,7 +243,7 @@ class _Writer:
         for stroke in part.strokes:
             self._add_stroke(run, stroke, own)
 
-    def _add_stroke(self, run: _Run, stroke: Stroke, parent: str) -> None:
+    def _add_stroke(self, run: PersonRun, stroke: Stroke, parent: str) -> None:
         self._write(
             run,
             (stroke.first, stroke.last),
@@ -248,7 +256,7 @@ class _Writer:
 
     def _write(
         self,
-        run: _Run,
+        run: PersonRun,
         rows: tuple[int, int],
         granularity: Granularity,
         label: str,
@@ -275,6 +283,6 @@ class _Writer:
         )
         return f"action:{len(self.actions) - 1}"
 
-    def _ticks(self, run: _Run, row: int) -> int:
+    def _ticks(self, run: PersonRun, row: int) -> int:
         num, den = self._base
         return round((run.start_s + row / run.clip.rate_hz) * den / num)

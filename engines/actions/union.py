@@ -1,7 +1,7 @@
 """The clips of all skeleton sets under one taxonomy, as the shipped network is trained on them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engines.actions.dataset import SkeletonSet, read_set
 from engines.actions.normalise import NormalisedClips, View, even_effort, normalise_clips
-from engines.actions.skeleton import JOINTS, SkeletonClip
+from engines.actions.skeleton import JOINTS, SkeletonClip, from_kinect
 from engines.actions.taxonomy import OTHER, Taxonomy
 from engines.errors import UsageError
 
@@ -60,6 +60,8 @@ def read_union(directory: Path, taxonomy: Taxonomy, *, seed: int) -> Union:
             raise UsageError(msg)
         found = read_set(path, JOINTS)
         hashes[path.name] = found.sha256
+        if found.has_depth:
+            found = replace(found, clips=tuple(from_kinect(clip) for clip in found.clips))
         parts.append((found, _chosen(found, taxonomy, np.random.default_rng(seed))))
     return _join(parts, taxonomy, hashes, seed)
 

@@ -1,16 +1,11 @@
 """Trains the bench's networks, as many at a time as there are cores to run them."""
 
-import multiprocessing
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from engines.actions.augment import Augmentation
 from engines.actions.network import SpaceTimeAttention
@@ -23,6 +18,7 @@ from engines.actions.training import (
     with_mirrored,
 )
 from flows.bench.actions_baselines import MeanNetwork
+from flows.cores import on_every_core
 
 Ints = npt.NDArray[np.int64]
 
@@ -97,26 +93,7 @@ class Outcome:
 
 def run_jobs(jobs: Sequence[Job]) -> Iterator[Outcome]:
     """Outcomes in the order of the jobs, each as soon as it and those before it are there."""
-    workers = max(1, min(len(jobs), len(os.sched_getaffinity(0))))
-    if workers == 1:
-        yield from map(_run, jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
-        yield from pool.map(_run, jobs)
-
-
-def _begin() -> None:
-    """One thread each, and no life of its own: a bench that is killed leaves nothing running."""
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    return on_every_core(_run, jobs)
 
 
 def _settings(job: Job, clips: int) -> TrainingSettings:

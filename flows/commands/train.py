@@ -1,14 +1,17 @@
 """train: make the weights that ship anew, with their record and manifest."""
 
 import hashlib
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from engines.actions.classify import DEFAULT_MODEL, RULES_FILE, WEIGHTS_FILE
+from engines.actions.estimated import seen_by_estimator
 from engines.actions.shipping import LICENCE, record_bytes, train_shipment
 from engines.errors import UsageError
 from engines.runtime.manifest import InputSpec, ModelFile, ModelManifest, ModelPart
 from flows.commands.output import say
+from flows.cores import on_every_core
 
 WHAT = ("actions",)
 _FOLDER = "actions/weights"
@@ -31,7 +34,13 @@ def train(what: str, skeletons: Path, out: Path, *, seed: int) -> None:
     if what not in WHAT:
         msg = f"nothing called {what!r} can be trained; there is: {', '.join(WHAT)}"
         raise UsageError(msg)
-    shipment = train_shipment(skeletons, name=DEFAULT_MODEL, seed=seed, say=say)
+    shipment = train_shipment(
+        skeletons,
+        name=DEFAULT_MODEL,
+        seed=seed,
+        see_all=partial(on_every_core, seen_by_estimator),
+        say=say,
+    )
     stored = {
         f"{DEFAULT_MODEL}.npz": shipment.weights,
         f"{DEFAULT_MODEL}-rules.json": shipment.rules,

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from made_people import (
     BASE,
-    BLAZEPOSE,
     STANDING,
     STEP,
     Place,
@@ -19,10 +18,11 @@ from made_people import (
 from engines.actions.pose import detector, landmarks
 from engines.actions.pose.detector import tiles
 from engines.actions.pose.find import LookedAt, PoseRows, find_people
+from engines.actions.skeleton import BLAZEPOSE_ROWS
 from engines.contracts.actions import PoseDocument, PoseParams
 from engines.runtime.batching import BatchRunner
 
-MAIN = list(BLAZEPOSE.values())
+MAIN = list(BLAZEPOSE_ROWS)
 SWAPPED = [0, 2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11]
 """Rows of MAIN with left and right exchanged."""
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made_people import BLAZEPOSE, STANDING, Place, draw_person
+from made_people import STANDING, Place, draw_person
 
 from engines.actions.registration import Registration, people_mask, register
 from engines.errors import EngineError
@@ -37,7 +37,7 @@ def test_people_who_moved_do_not_pull_the_map_when_they_are_masked():
     masks = []
     for view, x in zip(views, (190, 202), strict=True):
         joints = draw_person(view, STANDING, Place(x, 112, 190))
-        seen = np.column_stack([joints, np.ones(len(BLAZEPOSE))])
+        seen = np.column_stack([joints, np.ones(len(joints))])
         masks.append(people_mask(view.shape[:2], seen[None]))
     found = register(*views, first_people=masks[0], second_people=masks[1])
     assert found is not None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from made_skeletons import clip, standing, waving
 
+from engines.actions.dataset import read_set
 from engines.actions.normalise import (
     disturb,
     mirror,
@@ -17,6 +18,7 @@ from engines.actions.skeleton import (
     JOINTS,
     SkeletonClip,
     from_blazepose,
+    from_kinect,
     joint_rows,
     mirror_rows,
 )
@@ -50,6 +52,43 @@ def test_blazepose_rows_and_aspect():
     ]
     with pytest.raises(UsageError, match="17"):
         from_blazepose(np.zeros((2, 17, 4), np.float32), 25.0, 1.0)
+
+
+def _lengths(joints):
+    """Legs, arms, shoulders, hips and head over the torso, medians over the moments."""
+    at = dict(zip(JOINTS, joints.swapaxes(0, 1), strict=True))
+
+    def way(first, second):
+        return np.median(np.linalg.norm(first - second, axis=1))
+
+    upper = (at["left_shoulder"] + at["right_shoulder"]) / 2
+    lower = (at["left_hip"] + at["right_hip"]) / 2
+    leg = way(at["left_hip"], at["left_knee"]) + way(at["left_knee"], at["left_ankle"])
+    arm = way(at["left_shoulder"], at["left_elbow"]) + way(at["left_elbow"], at["left_wrist"])
+    shoulders = way(at["left_shoulder"], at["right_shoulder"])
+    hips = way(at["left_hip"], at["right_hip"])
+    return np.array([leg, arm, shoulders, hips, way(at["head"], upper)]) / way(upper, lower)
+
+
+def test_kinect_hips_and_head_move_and_nothing_else():
+    person = waving(20)
+    found = from_kinect(person)
+    moved = {name for k, name in enumerate(JOINTS) if (found.joints != person.joints)[:, k].any()}
+    assert moved == {"left_hip", "right_hip", "head"}
+    # A torso of 1, legs of 1.8: 0.3 of the one go over to the other.
+    assert _lengths(found.joints)[0] == pytest.approx(1.5 / 1.3, abs=0.01)
+    assert _lengths(found.joints)[4] == pytest.approx(0.5 * 0.75 / 1.3, abs=0.01)
+    other = from_kinect(SkeletonClip(person.joints * 3 + 7, person.visibility, person.rate_hz))
+    assert np.allclose(other.joints, found.joints * 3 + 7, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["utd_mhad_train", "florence3d", "utkinect"])
+def test_bodies_of_the_kinect_sets_become_those_of_video(skeletons_dir, name):
+    clips = read_set(skeletons_dir / f"{name}.npz", JOINTS).clips
+    found = np.median([_lengths(from_kinect(clip).joints) for clip in clips[::5]], axis=0)
+    # BlazePose on ordinary video, and Penn Action: 1.3 to 1.6, 0.85 to 1, 0.55 to 0.7 ...
+    assert (np.array([1.3, 0.85, 0.5, 0.3, 0.3]) <= found).all()
+    assert (found <= np.array([1.6, 1.1, 0.75, 0.5, 0.53])).all()
 
 
 @pytest.mark.parametrize("view", ["flat", "kept", "front"])
