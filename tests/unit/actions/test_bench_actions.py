@@ -12,6 +12,7 @@ from engines.actions.normalise import normalise_clips
 from engines.actions.skeleton import JOINTS
 from engines.actions.strokes import find_strokes
 from engines.errors import EmptyInputError, UsageError
+from flows import cores
 from flows.bench import BenchRow, actions, actions_jobs, actions_views
 from flows.bench.actions_made import Span, made_sequences, made_strokes, match_spans
 from flows.bench.actions_ours import group_folds
@@ -147,7 +148,7 @@ def test_the_whole_table_on_a_made_set(tmp_path, monkeypatch):
     monkeypatch.setattr(actions_jobs, "CLIPS_SEEN", 240)
     monkeypatch.setattr(actions_jobs, "MIN_EPOCHS", 10)
     monkeypatch.setattr(actions_views, "SCENES", 1)
-    monkeypatch.setattr(actions_jobs.os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: {0})
     train = write_set(tmp_path / "made_train.npz", [1, 2, 3, 4], 0)
     test = write_set(tmp_path / "made_test.npz", [5, 6], 1)
     report = actions.run(train, test)
