@@ -20,6 +20,7 @@ Joints = dict[str, tuple[float, float]]
 Point = npt.NDArray[np.float64]
 """float64 [2], pixels."""
 
+_LARGER = 3
 _SKIN = (224, 172, 140)
 _HAIR = (70, 45, 30)
 _SHIRT = (40, 90, 170)
@@ -40,10 +41,7 @@ class Place:
 
     def point(self, joint: tuple[float, float]) -> Point:
         """A point of the figure in pixels of the picture."""
-        cos, sin = np.cos(self.angle), np.sin(self.angle)
-        x, y = joint
-        turned = np.array([cos * x - sin * y, sin * x + cos * y])
-        return np.array([self.x, self.y]) + self.height * turned
+        return np.array([self.x, self.y]) + self.height * _turned(joint, self.angle)
 
 
 def room(width: int, height: int) -> Picture:
@@ -52,6 +50,33 @@ def room(width: int, height: int) -> Picture:
     picture[round(height * 0.8) :] = (150, 120, 95)
     shade = np.linspace(1.0, 0.9, width)[None, :, None]
     return np.asarray(picture * shade, dtype=np.uint8)
+
+
+def draw_people(
+    size: tuple[int, int], *people: tuple[Joints, Place]
+) -> tuple[Picture, npt.NDArray[np.float64]]:
+    """Figures in a room, drawn larger and made smaller: their lines are whole pixels wide.
+
+    Args:
+        size: width and height of the picture.
+        people: each with where it stands.
+
+    Returns:
+        uint8 [height, width, 3] RGB, and float64 [people, 13, 2]: joints in its pixels.
+    """
+    large = room(_LARGER * size[0], _LARGER * size[1])
+    truth = [
+        draw_person(
+            large,
+            joints,
+            Place(_LARGER * at.x, _LARGER * at.y, _LARGER * at.height, at.angle),
+        )
+        / _LARGER
+        for joints, at in people
+    ]
+    return np.asarray(cv2.resize(large, size, interpolation=cv2.INTER_AREA), np.uint8), np.array(
+        truth
+    )
 
 
 def draw_person(picture: Picture, joints: Joints, place: Place) -> npt.NDArray[np.float64]:
@@ -69,7 +94,7 @@ def draw_person(picture: Picture, joints: Joints, place: Place) -> npt.NDArray[n
 
     for side in ("left", "right"):
         limb((f"{side}_hip", f"{side}_knee", f"{side}_ankle"), 0.075, _TROUSERS)
-        toe = at[f"{side}_ankle"] + place.height * _turned((0.0, 0.03), place.angle)
+        toe = at[f"{side}_ankle"] + unit * _turned((0.0, 0.03), place.angle)
         _line(picture, at[f"{side}_ankle"], toe, 0.06 * unit, _SHOES)
     corners = ("left_shoulder", "right_shoulder", "right_hip", "left_hip")
     body = np.array([at[name] for name in corners])

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
-from engines.actions.drawing import Place, draw_person, room
+from engines.actions.drawing import Place, draw_people
 from engines.actions.normalise import fill_holes, sample_at, turn
 from engines.actions.pose.find import LookedAt, find_people
 from engines.actions.pose.geometry import Picture
@@ -27,8 +26,6 @@ TURN_DEGREES: Final = 45.0
 _STREAM: Final = 9
 _TICKS: Final = 1000
 _SIZE: Final = (384, 288)
-_LARGER: Final = 3
-"""Figures are drawn larger and made smaller: their lines are whole pixels wide."""
 _HEIGHT: Final = (0.5, 0.85)
 """Of all that the person reaches in the clip, heights of the picture."""
 _WIDTH: Final = 0.9
@@ -98,10 +95,8 @@ def _film(
     width, height = _SIZE
     scale = min(rng.uniform(*_HEIGHT) * height / reach[1], _WIDTH * width / reach[0])
     body = float(np.percentile(np.ptp(flat[..., 1], axis=1), 90)) * scale
-    place = Place(_LARGER * width / 2, _LARGER * (height / 2 + _DOWN), _LARGER * body)
+    place = Place(width / 2, height / 2 + _DOWN, body)
     for pose in (flat - (low + high) / 2) * scale / body:
-        large = room(_LARGER * width, _LARGER * height)
-        draw_person(large, dict(zip(JOINTS, map(tuple, pose), strict=True)), place)
-        small = cv2.resize(large, _SIZE, interpolation=cv2.INTER_AREA)
-        noisy = small + rng.normal(0, _GRAIN, small.shape)
+        shown, _ = draw_people(_SIZE, (dict(zip(JOINTS, map(tuple, pose), strict=True)), place))
+        noisy = shown + rng.normal(0, _GRAIN, shown.shape)
         yield np.asarray(np.clip(noisy, 0, 255), np.uint8)

@@ -44,12 +44,17 @@ def longest_waving(clip: SkeletonClip) -> tuple[int, float]:
     Returns:
         Strokes, and the share of the clip's time that they take.
     """
+    raised = [
+        sides for sides in (("left", "right"), ("right", "left")) if _is_raised(clip, sides[0])
+    ]
+    if not raised:  # nearly always, and all that follows costs as much as the network
+        return 0, 0.0
     joints, known = fill_holes(clip, JOINTS)
     steady = remove_jumps(joints, clip.rate_hz)
     centred, _ = to_body_frame(steady, JOINTS, known, view="flat")
     flat = gaussian_filter1d(centred[..., :2], _SMOOTH_S * clip.rate_hz, axis=0, mode="nearest")
     best, moments = 0, 0
-    for side, other in (("left", "right"), ("right", "left")):
+    for side, other in raised:
         hand = _Hand.of(flat, clip.visibility, side, other)
         first = count = 0
         for begin, end in pairwise(_turns(hand.wrist[:, 0] - hand.shoulder[:, 0])):
@@ -104,6 +109,13 @@ class _Hand:
             and apart >= _APART
             and min(raised, self.seen[stroke].mean()) >= _MOSTLY
         )
+
+
+def _is_raised(clip: SkeletonClip, side: str) -> bool:
+    """Whether the hand is seen above the shoulder at any moment."""
+    rows = joint_rows(JOINTS, [f"{side}_wrist", f"{side}_shoulder"])
+    seen = (clip.visibility[:, rows] >= SEEN).all(axis=1)
+    return bool((seen & (clip.joints[:, rows[0], 1] < clip.joints[:, rows[1], 1])).any())
 
 
 def _turns(curve: Doubles) -> list[int]:

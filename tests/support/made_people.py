@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
-import cv2
 import numpy as np
 
-from engines.actions.drawing import Joints, Place, draw_person, room
+from engines.actions.drawing import Joints
 from engines.actions.pose.find import LookedAt, PoseRows, find_people
 from engines.actions.pose.geometry import Picture
 from engines.contracts.actions import PoseDocument, PoseParams
@@ -50,18 +49,6 @@ def spread_arms(angle: float) -> Joints:
         for joint, length in (("elbow", 0.17), ("wrist", 0.33)):
             joints[f"{side}_{joint}"] = (x + length * along[0], y + length * along[1])
     return joints
-
-
-def drawn(
-    size: tuple[int, int], *people: tuple[dict[str, tuple[float, float]], Place]
-) -> tuple[Picture, np.ndarray]:
-    """A picture, three times as large when drawn, and float [people, 13, 2] joints in pixels."""
-    large = room(size[0] * 3, size[1] * 3)
-    truth = [
-        draw_person(large, joints, Place(p.x * 3, p.y * 3, p.height * 3, p.angle)) / 3
-        for joints, p in people
-    ]
-    return cv2.resize(large, size, interpolation=cv2.INTER_AREA), np.array(truth)
 
 
 def follow(pictures: Iterable[Picture], **params: object) -> tuple[PoseDocument, PoseRows]:

@@ -6,8 +6,9 @@ import cv2
 import numpy as np
 import pytest
 from made_media import write_video
-from made_people import Place, draw_person, room, spread_arms
+from made_people import spread_arms
 
+from engines.actions.drawing import Place, draw_person, room
 from engines.contracts.actions import ActionsParams, PoseDocument, PoseParams
 from engines.contracts.media import SampleParams
 from engines.media import MediaLimits

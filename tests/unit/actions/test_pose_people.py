@@ -3,18 +3,9 @@
 import cv2
 import numpy as np
 import pytest
-from made_people import (
-    BASE,
-    STANDING,
-    STEP,
-    Place,
-    draw_person,
-    drawn,
-    follow,
-    raised_arm,
-    room,
-)
+from made_people import BASE, STANDING, STEP, follow, raised_arm
 
+from engines.actions.drawing import Place, draw_people, draw_person, room
 from engines.actions.pose import detector, landmarks
 from engines.actions.pose.detector import tiles
 from engines.actions.pose.find import LookedAt, PoseRows, find_people
@@ -45,7 +36,7 @@ def pixels(document: PoseDocument, rows: PoseRows) -> np.ndarray:
     ids=["standing", "waving", "portrait", "leaning", "lying", "small"],
 )
 def test_landmarks_are_where_the_joints_are(size, joints, place):
-    picture, truth = drawn(size, (joints, place))
+    picture, truth = draw_people(size, (joints, place))
     document, rows = follow([picture])
     assert len(document.tracks) == 1
     error = np.linalg.norm(pixels(document, rows)[0] - truth[0], axis=1) / place.height
@@ -56,7 +47,7 @@ def test_landmarks_are_where_the_joints_are(size, joints, place):
 
 
 def test_a_mirrored_picture_gives_mirrored_landmarks():
-    picture, _ = drawn((384, 216), (raised_arm(0.3), Place(150, 112, 160)))
+    picture, _ = draw_people((384, 216), (raised_arm(0.3), Place(150, 112, 160)))
     document, rows = follow([picture])
     _, mirrored = follow([np.ascontiguousarray(picture[:, ::-1])])
     back = mirrored.joints[0][MAIN][SWAPPED][:, :2] * [-1, 1] + [1, 0]
@@ -68,14 +59,14 @@ def test_a_mirrored_picture_gives_mirrored_landmarks():
 
 
 def test_fractions_do_not_depend_on_the_size_of_the_picture():
-    picture, _ = drawn((384, 216), (STANDING, Place(200, 110, 170)))
+    picture, _ = draw_people((384, 216), (STANDING, Place(200, 110, 170)))
     _, rows = follow([picture])
     _, larger = follow([cv2.resize(picture, (768, 432), interpolation=cv2.INTER_CUBIC)])
     np.testing.assert_allclose(larger.joints[0, MAIN, :2], rows.joints[0, MAIN, :2], atol=0.02)
 
 
 def test_world_axes_follow_the_picture_however_the_body_lies():
-    picture, _ = drawn((384, 384), (STANDING, Place(190, 190, 250, -1.5)))
+    picture, _ = draw_people((384, 384), (STANDING, Place(190, 190, 250, -1.5)))
     _, rows = follow([picture])
     nose, ankle = rows.world[0, 0], rows.world[0, 27]
     assert nose[0] < -0.4  # lying with the head to the left
@@ -85,7 +76,7 @@ def test_world_axes_follow_the_picture_however_the_body_lies():
 
 def test_a_wave_is_followed_by_one_track_with_little_lag():
     angles = 0.7 * np.sin(2 * np.pi * 1.0 * np.arange(20) / 12)
-    made = [drawn((384, 216), (raised_arm(a), Place(190, 118, 150))) for a in angles]
+    made = [draw_people((384, 216), (raised_arm(a), Place(190, 118, 150))) for a in angles]
     document, rows = follow(picture for picture, _ in made)
     assert [t.last_row - t.first_row + 1 for t in document.tracks] == [20]
     wrist = pixels(document, rows)[:, MAIN.index(16), 0]
@@ -113,7 +104,7 @@ def shown_to(monkeypatch):
 
 
 def test_who_stands_still_is_not_looked_at_again_and_again(shown_to):
-    picture, truth = drawn((384, 216), (STANDING, Place(190, 110, 170)))
+    picture, truth = draw_people((384, 216), (STANDING, Place(190, 110, 170)))
     rng = np.random.default_rng(0)
     noisy = (
         np.clip(picture + rng.normal(0, 2, picture.shape), 0, 255).astype(np.uint8)
@@ -129,7 +120,7 @@ def test_who_stands_still_is_not_looked_at_again_and_again(shown_to):
 
 def test_a_slow_movement_is_not_taken_for_rest(shown_to):
     angles = np.linspace(-0.5, 0.5, 48)
-    made = [drawn((384, 216), (raised_arm(a), Place(190, 118, 150))) for a in angles]
+    made = [draw_people((384, 216), (raised_arm(a), Place(190, 118, 150))) for a in angles]
     document, rows = follow(picture for picture, _ in made)
     assert [t.last_row - t.first_row + 1 for t in document.tracks] == [48]
     wrist = pixels(document, rows)[:, MAIN.index(16)]
@@ -140,7 +131,7 @@ def test_a_slow_movement_is_not_taken_for_rest(shown_to):
 
 def test_smoothing_takes_jitter_and_leaves_the_place():
     rng = np.random.default_rng(5)
-    still, truth = drawn((384, 216), (STANDING, Place(190, 110, 170)))
+    still, truth = draw_people((384, 216), (STANDING, Place(190, 110, 170)))
     noisy = [
         np.clip(still + rng.normal(0, 12, still.shape), 0, 255).astype(np.uint8) for _ in range(9)
     ]
@@ -154,7 +145,7 @@ def test_smoothing_takes_jitter_and_leaves_the_place():
 
 def test_two_people_have_two_tracks_that_keep_their_names():
     made = [
-        drawn(
+        draw_people(
             (384, 216),
             (STANDING, Place(100 + 3 * i, 112, 150)),
             (raised_arm(0.2), Place(290 - 3 * i, 115, 145)),
@@ -172,7 +163,7 @@ def test_two_people_have_two_tracks_that_keep_their_names():
 
 
 def test_a_short_gap_is_a_jump_in_time_and_a_long_one_somebody_new():
-    there, _ = drawn((384, 216), (STANDING, Place(190, 110, 170)))
+    there, _ = draw_people((384, 216), (STANDING, Place(190, 110, 170)))
     empty = room(384, 216)
     document, rows = follow([there] * 6 + [empty] * 4 + [there] * 6)
     assert len(document.tracks) == 1
@@ -182,7 +173,7 @@ def test_a_short_gap_is_a_jump_in_time_and_a_long_one_somebody_new():
 
 
 def test_a_cut_ends_a_track_even_where_another_person_stands_at_the_same_place():
-    first, _ = drawn((384, 216), (STANDING, Place(190, 110, 170)))
+    first, _ = draw_people((384, 216), (STANDING, Place(190, 110, 170)))
     second = 255 - room(384, 216)
     place = Place(195, 112, 165)
     draw_person(second, STANDING, place)
@@ -221,7 +212,7 @@ def test_no_picture_at_all():
 
 
 def test_a_glimpse_is_not_a_track():
-    there, _ = drawn((384, 216), (STANDING, Place(190, 110, 170)))
+    there, _ = draw_people((384, 216), (STANDING, Place(190, 110, 170)))
     document, _ = follow([there] * 2 + [room(384, 216)] * 12)
     assert document.tracks == ()
     assert document.coverage.reason.startswith("sightings: 1, none long")
@@ -235,7 +226,7 @@ def test_of_fifty_people_the_largest_are_followed_and_it_is_said(most):
         for column in range(10)
     ]
     assert len(people) == 50
-    picture, _ = drawn((384, 340), *people)
+    picture, _ = draw_people((384, 340), *people)
     document, rows = follow([picture] * 5, max_people=most)
     assert len(document.tracks) == most
     assert np.unique(rows.pts, return_counts=True)[1].max() <= most

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from made_people import STANDING, Place, draw_person
+from made_people import STANDING
 
+from engines.actions.drawing import Place, draw_person
 from engines.actions.registration import Registration, people_mask, register
 from engines.errors import EngineError
 from flows.bench.actions_views import turned_camera, two_views

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from made_people import Place, drawn, follow, raised_arm
+from made_people import follow, raised_arm
 from made_skeletons import clip, standing, waving
 
 from engines.actions.classify import open_classifier
+from engines.actions.drawing import Place, draw_people
 from engines.actions.recognise import recognise
 from engines.actions.skeleton import JOINTS, SkeletonClip
 from engines.actions.waving import longest_waving
@@ -88,7 +89,7 @@ def test_waving_without_end_is_a_wave_and_probabilities_stay_probabilities(side)
 def test_a_drawn_person_who_waves_throughout_waves(hz):
     angles = 0.6 * np.sin(2 * np.pi * hz * np.arange(36) / 12)
     people = [(raised_arm(angle), Place(190, 118, 150)) for angle in angles]
-    document, rows = follow(drawn((384, 216), person)[0] for person in people)
+    document, rows = follow(draw_people((384, 216), person)[0] for person in people)
     found = recognise(document, rows.joints, rows.world, rows.pts, PARAMS).actions
     labels = [action.label for action in found if action.granularity == "meso"]
     assert labels == ["wave"]
